@@ -1,7 +1,7 @@
 // Checked.h - arithmetic on sizes that come from a file.
 //
-// Every product or sum of numbers that a model states goes through here: a
-// model must not be able to make a size wrap around.
+// Every product or sum of a model's numbers uses these functions, so that no
+// model can make a size wrap around.
 
 #ifndef TMC_FRONTENDS_CHECKED_H
 #define TMC_FRONTENDS_CHECKED_H

@@ -55,12 +55,12 @@ Expected<SafeFile> SafeFile::fromDescriptor(int fd, std::string path) {
 }
 
 Expected<SafeFile> tmc::openByUser(const std::string &path) {
-  // Not to wait for a writer if this is a pipe.
+  // O_NONBLOCK: don't wait for a writer if this is a pipe.
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     int error = errno;
     Failure failure = cannotOpen(path, error);
-    // A wrong name is the user's; anything else is the world's.
+    // A wrong name is the user's fault; any other error is the system's.
     if (error == ENOENT || error == ENOTDIR || error == EISDIR ||
         error == EACCES || error == ELOOP || error == ENAMETOOLONG)
       failure.kind = FailureKind::Input;
@@ -69,8 +69,8 @@ Expected<SafeFile> tmc::openByUser(const std::string &path) {
   return SafeFile::fromDescriptor(fd, path);
 }
 
-/// What openat2 does, step by step, for kernels and sandboxes without it: every
-/// component is opened without following a link, and none may be "..".
+/// Does the work of openat2 step by step, for kernels and sandboxes without it:
+/// opens every component without following a link, and refuses "..".
 static int walkBeneath(int root, const std::string &name) {
   int at = dup(root);
   size_t begin = 0;

@@ -1,17 +1,17 @@
-// SafeFile.h - the one place where a frontend opens a file.
+// SafeFile.h - the only code with which a frontend opens files.
 //
-// Two kinds of file are read. The model itself is named by the user, who may
-// name anything. Files named *by the model* (external data) are named by
-// whoever made the model, who may be hostile: they must lie beneath the model's
-// directory and be reached without a symbolic link, and have one name only, so
-// that no link to a private file can be planted there.
+// Two kinds of file are read. The user names the model itself, and may name any
+// file. The model's author, who may be hostile, names the files of external
+// data: they must lie beneath the model's directory and be reached without a
+// symbolic link, and have only one name, so that no link to a private file can
+// be planted there.
 //
 //   model.onnx            openByUser("dir/model.onnx")
 //   model.onnx.data       openBeneath("dir", "model.onnx.data")
-//   ../../etc/passwd      refused, whatever it is
+//   ../../etc/passwd      refused, even if it exists
 //
-// Files are mapped, read only: a model of many gigabytes costs the pages that
-// are looked at.
+// Files are mapped, read only: a model of many gigabytes takes only the pages
+// that are read.
 
 #ifndef TMC_FRONTENDS_SAFEFILE_H
 #define TMC_FRONTENDS_SAFEFILE_H
@@ -44,14 +44,14 @@ private:
   std::string name;
 };
 
-/// Opens the file that the user named. Fails with `Input` if it isn't there,
+/// Opens the file that the user named. Fails with `Input` if it doesn't exist,
 /// may not be read or is no regular file, with `World` if it can't be opened
 /// for another reason.
 Expected<SafeFile> openByUser(const std::string &path);
 
 /// Opens `name`, which a model in `directory` names. Fails with `Input` if it
 /// is absolute, climbs out of `directory`, passes a symbolic link, or is a file
-/// with several hard links; with `World` if it isn't there or can't be read.
+/// with several hard links; with `World` if it doesn't exist or can't be read.
 Expected<SafeFile> openBeneath(const std::string &directory,
                                const std::string &name);
 

@@ -1,4 +1,4 @@
-// ApplySolution.cpp - a planner's answer as IR.
+// ApplySolution.cpp - writes a planner's answer as IR.
 
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
@@ -15,7 +15,7 @@ using planning::ValueId;
 namespace {
 
 /// Replays a solution: clones each executed op at the end of its new block,
-/// onto the latest instances of what it reads.
+/// with the latest instances of its operands.
 class Replay {
 public:
   Replay(const StepProblem &problem, const planning::Solution &solution)
@@ -47,7 +47,7 @@ public:
         made = move(recipe, b);
       else if (execution.phase == planning::Phase::Start)
         made = runOnHost(recipe, kernel.op, b);
-      else if (kernel.op) // Zeros come about in lowering.
+      else if (kernel.op) // Lowering adds the zeros.
         made = execute(kernel, b);
       else
         continue;
@@ -77,7 +77,7 @@ public:
     return viewOf(original, current(op->getOperand(0), b), b);
   }
 
-  /// What the new step returns for `original`: its content at home.
+  /// The value that the new step returns for `original`: its content at home.
   Value atHome(Value original, OpBuilder &b) {
     ValueId home = homes[problem.idOf.lookup(storageRoot(original))];
     return problem.problem.values[home].formOf == kNone
@@ -85,9 +85,8 @@ public:
                : onForm(original, home, b);
   }
 
-  /// What the body's last trip leaves to what stands behind the loop, beside
-  /// what it yields by itself: values that the epilogue reads before it makes
-  /// them again.
+  /// Body values that the loop must yield in addition to its own results:
+  /// values that the epilogue reads before it recomputes them.
   std::vector<ValueId> leftByBody() const {
     const planning::Problem &all = problem.problem;
     std::vector<char> made(all.values.size(), 0), seen(made);
@@ -129,7 +128,7 @@ private:
   const StepProblem &problem;
   const planning::Solution &solution;
   std::vector<ValueId> homes;
-  /// Of each form that isn't a content's main one, its latest instance.
+  /// For each form that isn't a content's main one, its latest instance.
   std::vector<Value> formNow;
   DenseMap<std::pair<Value, Value>, Value> views;
   DenseMap<Operation *, int64_t> instances;
@@ -147,7 +146,8 @@ private:
       formNow[id] = now;
   }
 
-  /// `view`, which is one of `source`'s original, of `source`.
+  /// Rebuilds `view`, a view of the original of `source`, as a view of
+  /// `source`.
   Value viewOf(Value view, Value source, OpBuilder &b) {
     Value &known = views[std::make_pair(view, source)];
     if (known)
@@ -161,7 +161,7 @@ private:
     return known = made;
   }
 
-  /// `original`, of a content of which form `id` is read. Null: there is none.
+  /// `original` rebuilt on form `id` of its content. Null: no such form exists.
   Value onForm(Value original, ValueId id, OpBuilder &b) {
     if (!isView(original.getDefiningOp())) {
       assert(formNow[id] && "a form is read before it is made");
@@ -187,7 +187,7 @@ private:
       run = b.clone(*op, operands);
       llvm::append_range(made, op->getResults());
     } else {
-      // Views of the operands come to stand before the part that reads them.
+      // Views of the operands are inserted before the part that reads them.
       OpBuilder detached(b.getContext());
       run = nn::sliceFused(detached, cast<nn::FusedOp>(op), kernel.wanted,
                            kernel.given);
@@ -308,7 +308,8 @@ LogicalResult tmc::applySolution(train::StepOp step, const StepProblem &problem,
     for (ValueId id : left)
       yielded.push_back(replay.now(id));
     train::YieldOp::create(inner, loop.getLoc(), yielded);
-    // A move names what the body yields; kernels read the loop's result.
+    // A move refers to the value that the body yields; kernels read the loop's
+    // result.
     for (auto [from, to, value] :
          llvm::zip(loop.getResults(), next.getResults(),
                    loop.getBlock().getTerminator()->getOperands())) {

@@ -6,7 +6,7 @@
 using namespace tmc;
 
 static planning::MoveRate rateOf(double bytesPerSecond, double latencySeconds) {
-  // Beyond that no second is worth counting.
+  // Limits that keep the planner's integers from overflowing.
   constexpr double kMostBytesPerSecond = 1e15, kMostLatencySeconds = 1e3;
   constexpr double kPicoseconds = 1e12;
   return {std::max<int64_t>(

@@ -8,10 +8,10 @@
 
 namespace tmc {
 
-/// What moves to and from `target`'s host and its file cost, and how much they
-/// hold: rates in
-/// whole bytes a second, latencies in picoseconds. An update is taken to be
-/// bound by the host's memory, as rules of optimizers are.
+/// The costs of moves between the device, `target`'s host and its file, and the
+/// capacity of both. Rates are whole bytes per second, latencies picoseconds.
+/// An update is assumed to be bound by the host's memory bandwidth, as
+/// optimizer rules are.
 planning::MoveOptions moveOptionsOf(const Target &target);
 
 } // namespace tmc

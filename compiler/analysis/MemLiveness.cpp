@@ -35,7 +35,7 @@ public:
 private:
   struct Touch {
     int64_t moment;
-    int loop; // -1: outside any.
+    int loop; // -1: outside any loop.
     bool reads;
   };
   struct Loop {
@@ -58,7 +58,7 @@ private:
         continue;
       }
       if (auto done = dyn_cast<mem::DoneOp>(op)) {
-        // A done without work is the schedule's verifier's to name.
+        // The schedule's verifier reports a done without work.
         if (Operation *work = workOf.lookup(done.getEvent()))
           for (Value operand : work->getOperands())
             touches[index[bufferOf(operand)]].push_back(
@@ -104,7 +104,7 @@ private:
     return outputOf(buffer, span);
   }
 
-  /// What the step returns stays to its end.
+  /// A returned value stays alive until the end of the step.
   MemLiveness::Span outputOf(size_t buffer, MemLiveness::Span span) {
     DictionaryAttr tensor = out.buffers[buffer].getTensorAttr();
     if (tensor && tensor.get("train.output"))

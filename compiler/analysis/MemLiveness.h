@@ -11,7 +11,7 @@
 // included; a persistent one always. In a loop, a buffer that is also touched
 // outside it, or that the body reads before it writes it, is alive from the
 // body's first moment to its last: its bytes pass from one trip to the next.
-// What work beside the kernels touches is alive through the work's done.
+// Buffers of asynchronous work stay alive through that work's done.
 
 #ifndef TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
 #define TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
@@ -31,14 +31,14 @@ struct MemLiveness {
   };
   std::vector<mem::BufferOp> buffers;
   std::vector<Span> spans;                // One per buffer.
-  std::vector<mlir::Operation *> moments; // What runs at each.
+  std::vector<mlir::Operation *> moments; // The op at each moment.
 
   /// The largest sum of the bytes alive in `space` at one moment, each buffer
   /// rounded up to `alignment`, and where it is.
   std::pair<int64_t, int64_t>
   peak(int64_t alignment, mem::SpaceKind space = mem::SpaceKind::Device) const;
 
-  /// The buffers of one space, as indices, and what packs them.
+  /// The buffers of one space, as indices, and the problem of packing them.
   struct SpaceBuffers {
     std::vector<size_t> indices;
     planning::ArenaProblem problem;
@@ -53,7 +53,7 @@ inline constexpr mem::SpaceKind kSpaces[] = {
 /// "", " of the host" or " of the file", for messages.
 const char *nameAtPeak(mem::SpaceKind space);
 
-/// Where the size of a space's arena is said.
+/// The size of a space's arena, in bytes, as the program states it.
 int64_t arenaBytesOf(mem::ProgramOp program, mem::SpaceKind space);
 void setArenaBytes(mem::ProgramOp program, mem::SpaceKind space, int64_t bytes);
 

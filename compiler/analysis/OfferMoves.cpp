@@ -1,12 +1,13 @@
-// OfferMoves.cpp - what may move in a step.
+// OfferMoves.cpp - offers the moves of a step to the planner.
 
 #include "compiler/analysis/StepProblem.h"
 
 using namespace tmc;
 using planning::kNone;
 
-/// Whether the runtime has a kernel for `op` on the host: those of the train
-/// dialect. Of generated ones, which change histories of scales, it has none.
+/// True if the runtime has a kernel for `op` on the host: ops of the train
+/// dialect have one. The generated kernels that change histories of scales have
+/// none.
 static bool hasKernelOnHost(mlir::Operation *op) {
   return llvm::isa_and_nonnull<train::TrainDialect>(op->getDialect());
 }

@@ -1,9 +1,9 @@
-// PlanRecord.h - what a plan promises, as the IR carries it.
+// PlanRecord.h - the figures of a plan, as the IR carries them.
 //
-// The plan pass leaves these figures on the step as attribute `train.plan`,
-// lowering hands them on to the program. Place counts the live peak again and
-// compares; the emitter and the reports print them. A figure that isn't known
-// is -1 and isn't in the attribute.
+// The plan pass attaches these figures to the step as attribute `train.plan`,
+// and lowering copies them to the program. Place computes the live peak again
+// and compares; the emitter and the reports print the figures. An unknown
+// figure is -1 and isn't in the attribute.
 
 #ifndef TMC_COMPILER_ANALYSIS_PLANRECORD_H
 #define TMC_COMPILER_ANALYSIS_PLANRECORD_H
@@ -21,10 +21,10 @@ struct PlanRecord {
   /// Kinds of engines, as `planning::EngineKind` numbers them.
   static constexpr size_t kEngines = 6;
 
-  /// Live bytes at the peak, reserved left out; by class they sum to this.
+  /// Live bytes at the peak, without reserved bytes; the classes sum to this.
   int64_t livePeakBytes = -1;
   std::array<int64_t, planning::kNumClasses> peakByClass;
-  /// The same of the other spaces; -1: nothing is there.
+  /// The same for the other spaces; -1: the space is empty.
   int64_t hostPeakBytes = -1, filePeakBytes = -1;
   /// Bytes that a step moves to the host and to the device, and to and from
   /// files; -1: none.
@@ -41,8 +41,8 @@ struct PlanRecord {
   /// No plan with this order of first executions costs less.
   int64_t boundPs = -1;
   int64_t recomputedOps = -1;
-  /// Budgets, reserved included: the smallest with a plan, and the one below
-  /// which none can be.
+  /// Budgets, reserved bytes included: the smallest one with a known plan, and
+  /// the one below which no plan can exist.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
 
   PlanRecord() {
@@ -50,7 +50,7 @@ struct PlanRecord {
     busyPs.fill(-1);
   }
 
-  /// True if a plan was found, not only its frontiers.
+  /// True if a plan was found, and not only its frontiers.
   bool isPlanned() const { return livePeakBytes >= 0; }
 
   /// The live peak of a space.

@@ -13,25 +13,26 @@ using namespace tmc;
 namespace {
 
 constexpr size_t kEngines = 6, kSpaceCount = 3;
-/// Trips that show all that can happen: the first, a middle one, the last.
+/// Trips that show every case: the first, a middle one, the last.
 constexpr int64_t kTrips = 3;
 constexpr int kSteps = 2;
 
 using Clock = std::array<int64_t, kEngines>;
 
-/// A point of one engine.
+/// A point in the sequence of one engine.
 struct Point {
   size_t engine = 0;
   int64_t number = 0; // 0: before the step.
   Operation *op = nullptr;
 };
 
-/// What is known of a run of bytes.
+/// The state of one range of bytes.
 struct Bytes {
   int64_t end = 0;
   Operation *owner = nullptr; // The buffer that was written here last.
   Point writer;
-  std::array<Point, kEngines> readers = {}; // Since; the last of each engine.
+  /// The last read by each engine since that write.
+  std::array<Point, kEngines> readers = {};
 };
 
 class Checker {
@@ -56,10 +57,11 @@ private:
   mem::ProgramOp program;
   std::optional<ScheduleFault> fault;
   llvm::DenseMap<int64_t, Operation *> workOf;
-  std::array<Clock, kEngines> now = {}; // What each engine's next comes after.
-  Clock at = {};                        // Entries of each engine.
-  std::map<int64_t, Clock> events;      // Their latest records.
-  std::map<Operation *, Point> open;    // Work that isn't done.
+  /// The entries that each engine's next entry comes after.
+  std::array<Clock, kEngines> now = {};
+  Clock at = {};                     // The number of entries of each engine.
+  std::map<int64_t, Clock> events;   // The clock at each event's latest record.
+  std::map<Operation *, Point> open; // Work that isn't done.
   std::array<std::map<int64_t, Bytes>, kSpaceCount> memory;
 
   void report(Operation *op, std::string message, Operation *other = nullptr) {
@@ -74,7 +76,7 @@ private:
     return mem::stringifyEngine(mem::Engine(engine)).str();
   }
 
-  /// What persists is there before the step.
+  /// A persistent buffer is written before the step.
   void begin(mem::BufferOp buffer) {
     Range range = rangeOf(buffer, 0);
     cover(range, [&](Bytes &bytes) { bytes.owner = buffer; });
@@ -125,7 +127,8 @@ private:
     }
   }
 
-  /// The done of work: kernels have waited for it if it touches the device.
+  /// The done of work: if the work touches the device, the kernels have waited
+  /// for it.
   void finish(mem::DoneOp done) {
     Operation *work = workOf.lookup(done.getEvent());
     auto started = open.find(work);
@@ -158,7 +161,7 @@ private:
     Operation *buffer;
   };
 
-  /// The bytes of `memref` in trip `trip`, from its first to its last.
+  /// The range from the first to the last byte of `memref` in trip `trip`.
   static Range rangeOf(Value memref, int64_t trip) {
     auto type = cast<MemRefType>(memref.getType());
     SmallVector<int64_t> strides;
@@ -189,7 +192,7 @@ private:
             begin + elements * width, buffer};
   }
 
-  /// Calls `f` for the bytes of `range`, cut to it.
+  /// Calls `f` for each piece of `range`; splits pieces at the ends of `range`.
   template <typename F> void cover(const Range &range, F f) {
     if (range.begin >= range.end)
       return;

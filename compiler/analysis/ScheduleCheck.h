@@ -1,8 +1,8 @@
-// ScheduleCheck.h - proves that a placed program's engines never meet.
+// ScheduleCheck.h - proves that a placed program has no races between engines.
 //
-// A program says which engine does what, and which events order them. This
-// checker knows nothing of the plan: it unrolls the program, gives every entry
-// a vector clock, and looks at bytes alone.
+// A program states the engine of each entry and the events that order the
+// engines. This checker doesn't use the plan: it unrolls the program, gives
+// every entry a vector clock, and looks only at bytes.
 //
 //     mem.copy %a to %b on d2h      reads  device [0x1000, 0x2000)
 //     mem.launch ... -> (%c)        writes device [0x1000, 0x2000)
@@ -12,15 +12,15 @@
 //
 // For every access to every byte of every arena:
 //
-//     - what wrote the byte last is over before it is read or written,
-//     - all that has read it since is over before it is written,
-//     - what is read is what its buffer was written with, by this step or the
-//       one before, and not what another buffer left there.
+//   - the last write of the byte is over before the byte is read or written,
+//   - all reads since that write are over before the byte is written,
+//   - a read finds the bytes that this step or the one before wrote to the
+//     buffer that is read, and not the bytes of another buffer.
 //
-// The step runs twice, so that what is at home between steps is checked around
-// its end, and a loop's body up to three times. At the end of a step all
-// engines are idle. At the done of work that touches the device the kernels
-// have waited for it.
+// The step runs twice, so that buffers that last between steps are checked
+// across its end, and a loop's body runs up to three times. At the end of a
+// step all engines are idle. At the done of work that touches the device the
+// kernels have waited for it.
 
 #ifndef TMC_COMPILER_ANALYSIS_SCHEDULECHECK_H
 #define TMC_COMPILER_ANALYSIS_SCHEDULECHECK_H
@@ -35,7 +35,7 @@ namespace tmc {
 struct ScheduleFault {
   mlir::Operation *at = nullptr;
   std::string message;
-  mlir::Operation *other = nullptr; // What it meets, or null.
+  mlir::Operation *other = nullptr; // The op that it conflicts with, or null.
 };
 
 /// The first fault of a placed program, in the order in which it runs.

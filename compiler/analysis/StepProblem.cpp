@@ -93,13 +93,13 @@ private:
   Recipes recipes;
   StepProblem out;
   planning::SegmentId segment = 0;
-  /// The argument that a root replaces at the end of the step.
+  /// For each root, the argument that it replaces at the end of the step.
   DenseMap<Value, Value> updates;
-  /// The same of what is moved to become that root: an argument at home on the
-  /// host is fetched, updated, and stashed.
+  /// The same for values that a move turns into that root: an argument at home
+  /// on the host is fetched, updated, and stashed.
   DenseMap<Value, Value> updatesOfCopies;
 
-  /// The `work` number of each start, of its segment.
+  /// The `work` number of each start, within its segment.
   DenseMap<Operation *, int32_t> workOf;
   DenseMap<Operation *, planning::Execution> startOf;
 
@@ -157,10 +157,9 @@ private:
       }
   }
 
-  /// True if the contents of `operand` last from step to step, so that their
-  /// update alone may overwrite them. So do those of a copy that is here while
-  /// its home is elsewhere: it was no copy when what may be overwritten was
-  /// planned.
+  /// True if the contents of `operand` last from step to step, so that only
+  /// their update may overwrite them. The contents of a fetched copy last as
+  /// well, because the plan that added the copy saw only its home.
   bool lasts(Value operand) {
     Value content = contentRoot(operand);
     auto argument = dyn_cast<BlockArgument>(content);
@@ -224,7 +223,7 @@ private:
     return gradientOf(result) ? ValueClass::Gradient : ValueClass::Activation;
   }
 
-  /// The recipe of `kernel`, less what it writes and overwrites.
+  /// The recipe of `kernel`, without its writes and overwrites.
   planning::Recipe recipeOf(KernelOpInterface kernel) {
     auto cost = cast<CostOpInterface>(kernel.getOperation());
     SmallVector<MemRefType> layouts;
@@ -237,7 +236,7 @@ private:
         kernel.getKernel(layouts, isOnHost ? Backend::Cpu : target.backend);
     recipe.engine = engineOf(kernel);
     recipe.workspaceSpace = isOnHost ? kHostSpace : 0;
-    // A generated kernel has no name before it is outlined.
+    // A generated kernel has no name before outlining.
     recipe.cost = target.picoseconds(
         call.symbol.empty() ? "Fused" : call.symbol,
         productTypeOf(call.products.value_or(DType::F32)),
@@ -255,9 +254,9 @@ private:
     return recipe;
   }
 
-  /// True if a loop reads what was made before it, slices of it included. Made
-  /// again in its body it would have to last into the next run, which the IR
-  /// can't say.
+  /// True if a loop reads a value that was made before it, or slices of it. If
+  /// the body recomputed the value, it would have to last into the next trip,
+  /// which the IR can't express.
   static bool isReadInLaterLoop(Value value) {
     auto loopOf = [](Operation *op) {
       return op->getParentOfType<train::MicroBatchOp>();
@@ -348,8 +347,9 @@ private:
     return name;
   }
 
-  /// Operands that the kernel reads only for results that are dropped here. A
-  /// temporary is kept for it all the same: its launch names the buffer.
+  /// Operands that the kernel reads only for results that are dropped here. The
+  /// buffer of a temporary is kept alive nonetheless, because the launch refers
+  /// to it.
   SmallVector<unsigned> unreadOperands(KernelOpInterface kernel) {
     SmallVector<unsigned> unread;
     for (auto [operand, result] : kernel.getOverwrites()) {
@@ -373,7 +373,7 @@ private:
       if (!isWritten(value))
         continue;
       ValueId read = idOf(kernel->getOperand(operand)), written = idOf(value);
-      // Only a whole buffer can be taken over, not a part of one.
+      // A result can take over only a whole buffer, not a part of one.
       if (out.problem.values[read].bytes != out.problem.values[written].bytes)
         continue;
       bool accumulates = int64_t(operand) == kernel.getAccumulator();
@@ -392,7 +392,7 @@ private:
       ValueId old = out.problem.values[written].updates;
       if (old == kNone || updatedHere.contains(written))
         continue;
-      // A copy brings the new value home: the old one lasts until then.
+      // A copy brings the new value home: the old value lasts until the copy.
       if (isa<nn::CopyOp>(kernel) && !llvm::is_contained(recipe.reads, old)) {
         recipe.reads.push_back(old);
         recipe.overwrites.push_back({old, written, /*must=*/true});
@@ -405,9 +405,9 @@ private:
     return success();
   }
 
-  /// What is carried has one buffer for all trips. Where a kernel can't make
-  /// the next over it and `op` copies that there, the buffer is alive until
-  /// then.
+  /// A carried value has one buffer for all trips. If the kernel that makes the
+  /// next value can't write over that buffer, and `op` copies the next value
+  /// into it, then the buffer is alive until the copy.
   void keepCarried(Operation *op, planning::Recipe &recipe) {
     if (!isa<nn::CopyOp>(op) || !out.loop ||
         op->getBlock() != &out.loop.getBlock())
@@ -434,7 +434,7 @@ private:
     }
   }
 
-  /// True if `value` is what carried value `read` is in the next trip.
+  /// True if `value` is the value of the carried `read` in the next trip.
   bool carriedInto(ValueId read, OpResult value) {
     if (!out.loop || out.problem.values[read].kind != ValueKind::Carried)
       return false;
@@ -444,8 +444,8 @@ private:
     return storageRoot(yield->getOperand(index)) == value;
   }
 
-  /// Adds the instruction. An op that updates in place can run again only as a
-  /// variant that leaves the updates out.
+  /// Adds the instruction. If the op updates in place, only a variant without
+  /// the updates can be recomputed.
   void finish(Operation *op, KernelOpInterface kernel,
               planning::Recipe recipe) {
     bool updatesInPlace =
@@ -499,14 +499,14 @@ private:
   // Parts of fused kernels
   //===--------------------------------------------------------------------===//
 
-  /// Adds the recipes that make one result of a fused kernel alone: from the
+  /// Adds recipes that make only one result of a fused kernel: from the
   /// kernel's operands, and from other results that are in memory.
   void addParts() {
     if (recipes != Recipes::Parts)
       return;
     for (size_t i = 0, own = out.kernelOf.size(); i < own; ++i) {
       auto fused = dyn_cast_or_null<nn::FusedOp>(out.kernelOf[i].op);
-      // What a problem already recomputes only as a whole stays as it is.
+      // A kernel whose own recipe can't be recomputed gets no parts.
       if (!fused || !out.problem.recipes[i].recomputable ||
           fused.getNumResults() < 2)
         continue;
@@ -525,8 +525,8 @@ private:
     }
   }
 
-  /// True if a value is worth a recipe: several kernels read it, so that it is
-  /// held from one to the next.
+  /// True if a value is worth a recipe: several kernels read it, so it stays
+  /// alive from one to the next.
   static bool isKept(OpResult result) {
     DenseSet<Operation *> readers;
     SmallVector<Value> open = {result};
@@ -541,7 +541,7 @@ private:
 
   void addPart(size_t whole, nn::FusedOp fused, unsigned wanted,
                ArrayRef<unsigned> given) {
-    OpBuilder b(fused.getContext()); // Inserts nowhere.
+    OpBuilder b(fused.getContext()); // Detached: inserts nowhere.
     nn::FusedOp part = nn::sliceFused(b, fused, wanted, given);
     if (!part)
       return;
@@ -566,8 +566,8 @@ private:
   LogicalResult addLoop() {
     train::MicroBatchOp loop = out.loop;
     Operation *yield = loop.getBlock().getTerminator();
-    // Sums that only accumulating kernels read need no zeros: the first run
-    // writes. Others begin as zeros, made in the prologue.
+    // Sums that only accumulating kernels read need no zeros: the first trip
+    // writes them. Other sums start as zeros, made in the prologue.
     SmallVector<ValueId> initial;
     for (BlockArgument carried : loop.getCarried()) {
       if (isOnlyAccumulated(carried)) {

@@ -1,4 +1,4 @@
-// StepUpdates.cpp - what a step's updates read, and where they stand.
+// StepUpdates.cpp - the reads of a step's updates, and the order of updates.
 
 #include "compiler/analysis/StepUpdates.h"
 #include "compiler/analysis/StepProblem.h"
@@ -30,7 +30,7 @@ Value tmc::gradientOf(Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where new values are written
+// The places of new values
 //===----------------------------------------------------------------------===//
 
 bool tmc::mayTakePlace(OpResult made, BlockArgument argument) {
@@ -53,8 +53,8 @@ bool tmc::mayTakePlace(OpResult made, BlockArgument argument) {
 
 namespace {
 
-/// The ops of a step's block, and what must come before what: an op before
-/// those that read its results, and what else is required.
+/// The ops of a step's block, and the order that they require: an op comes
+/// before the readers of its results, and further pairs can be required.
 class StepOrder {
 public:
   explicit StepOrder(train::StepOp step) : block(step.getBody().front()) {
@@ -68,15 +68,15 @@ public:
       });
   }
 
-  /// The ops that read the bytes of `argument`, by whatever views.
+  /// The ops that read the bytes of `argument`, through any views.
   ArrayRef<Operation *> readers(BlockArgument argument) const {
     auto found = readersOf.find(argument);
     return found == readersOf.end() ? ArrayRef<Operation *>()
                                     : found->second.getArrayRef();
   }
 
-  /// Requires every other reader of `argument` to come before `update`; false,
-  /// and nothing is required, if one comes after it already.
+  /// Requires every other reader of `argument` to come before `update`. Returns
+  /// false and requires nothing if a reader already depends on `update`.
   bool requireLast(Operation *update, BlockArgument argument) {
     SmallVector<Operation *> others;
     for (Operation *reader : readers(argument))
@@ -97,8 +97,8 @@ public:
     return true;
   }
 
-  /// Puts the ops in an order that has all of it, as near to the present one
-  /// as can be.
+  /// Sorts the ops into an order that meets all requirements, as close to the
+  /// present one as possible.
   void sort() {
     DenseMap<Operation *, unsigned> indexOf;
     SmallVector<Operation *> ops;
@@ -129,7 +129,7 @@ private:
   DenseMap<Value, SetVector<Operation *>> readersOf;
   DenseMap<Operation *, SmallVector<Operation *>> required;
 
-  /// What comes after `op` at once, each as often as something says so.
+  /// The direct successors of `op`, each once per requirement.
   SmallVector<Operation *> after(Operation *op) const {
     SmallVector<Operation *> all;
     for (Operation *user : op->getUsers())
@@ -146,7 +146,7 @@ private:
 struct NewValue {
   OpOperand *returned;
   BlockArgument argument;
-  Value root; ///< What has its bytes.
+  Value root; ///< The value that owns its bytes.
 };
 
 /// The new values that differ from the old ones.
@@ -173,7 +173,7 @@ void tmc::copyUpdates(train::StepOp step) {
   llvm::DenseSet<Value> isUpdated, isTaken;
   for (const NewValue &each : all)
     isUpdated.insert(each.argument);
-  // What a step returns for itself has bytes of its own.
+  // A value that the step returns as an output has bytes of its own.
   for (OpOperand &returned : ret->getOpOperands())
     if (!train::updatedArg(step, returned.getOperandNumber()))
       isTaken.insert(storageRoot(returned.get()));
@@ -192,7 +192,7 @@ void tmc::copyUpdates(train::StepOp step) {
       homeless.push_back(each);
   }
   OpBuilder b(ret);
-  // Old values that another state takes are set aside first.
+  // Old values that become another state's new value are copied aside first.
   for (NewValue &each : homeless)
     if (isUpdated.contains(each.root))
       each.returned->set(

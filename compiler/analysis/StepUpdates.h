@@ -1,21 +1,21 @@
-// StepUpdates.h - which op writes each new value of a step, and where it may.
+// StepUpdates.h - the op that writes each new value of a step, and its place.
 //
 // The new value of a state or a parameter takes the bytes of the old one. So
 // every read of the old value comes before the op that writes the new one:
 //
 //     buf' = fused(buf, x)        reads buf elementwise: writes over it
-//     y    = matmul(buf', w)      the new value, as often as is wanted
-//     g    = matmul(dy, buf)      the old value: must come before `buf'`
+//   y    = matmul(buf', w)      reads the new value, any number of times
+//   g    = matmul(dy, buf)      reads the old value: must come before `buf'`
 //
-// If an op can't write over what it reads, or a read of the old value depends
-// on the new one, then a copy at the end of the step brings the new value home:
+// If an op can't write over its operand, or a read of the old value depends on
+// the new one, then a copy at the end of the step brings the new value home:
 //
 //     buf'  = fused(buf, x)       bytes of its own
 //     y     = matmul(buf', w)
 //     g     = matmul(dy, buf)
 //     home  = copy(buf')          over buf
 //
-// Two states that take each other's old values need a copy aside:
+// Two states that take each other's old values need an extra copy:
 //
 //     aside = copy(a)   a' = copy(b)   b' = copy(aside)
 
@@ -34,8 +34,9 @@ bool mayTakePlace(mlir::OpResult made, mlir::BlockArgument argument);
 /// Adds the copies that bring new values home.
 void copyUpdates(train::StepOp step);
 
-/// Moves each in-place update behind the last read of what it overwrites:
-/// fusion may have moved a read past the update, which values alone allow.
+/// Moves each in-place update behind the last read of the bytes that it
+/// overwrites: fusion may have moved a read past the update, because SSA values
+/// alone permit that.
 void sinkUpdates(train::StepOp step);
 
 } // namespace tmc

@@ -1,9 +1,10 @@
-// Storage.h - which bytes a tensor value stands for.
+// Storage.h - the bytes that a tensor value stands for.
 //
-// Before lowering, values are tensors; but views cost nothing and planners
-// think in storage. The root of a value is the value that has the bytes: walk
-// from a view to its source until it is no view, from a piece of the batch to
-// the batch, from a result of the micro-batch loop to what its last run yields.
+// Before lowering, values are tensors; but views cost nothing and planners work
+// with storage. The root of a value is the value that owns the bytes: walk from
+// a view to its source until it is no view, from a piece of the batch to the
+// batch, from a result of the micro-batch loop to the value that its last trip
+// yields.
 
 #ifndef TMC_COMPILER_ANALYSIS_STORAGE_H
 #define TMC_COMPILER_ANALYSIS_STORAGE_H
@@ -15,24 +16,24 @@ namespace tmc {
 /// The value whose storage `value` reads.
 mlir::Value storageRoot(mlir::Value value);
 
-/// The value whose contents the storage of `value` has: across moves between
-/// spaces as well.
+/// The value whose contents the storage of `value` holds: also across moves
+/// between spaces.
 mlir::Value contentRoot(mlir::Value value);
 
-/// True for an op that reads its first operand's bytes another way.
+/// True for an op whose result is its first operand's bytes in another layout.
 bool isView(mlir::Operation *op);
 
-/// How `value` lies in its storage: strides and an offset in elements from the
-/// root's first one. Null where a view on the way can't be one.
+/// The layout of `value` in its storage: strides and an offset in elements from
+/// the root's first one. Null if a view on the way has no such layout.
 mlir::MemRefType layoutOf(mlir::Value value);
 
 /// `value`'s type as a contiguous buffer, in the tensor's space.
 mlir::MemRefType contiguous(mlir::Type tensor);
 
-/// The memory space of buffers for `tensor`; null: the device's.
+/// The memory space of buffers for `tensor`; null: the device.
 mlir::Attribute memorySpaceOf(mlir::Type tensor);
 
-/// True if elements lie in row-major order, whatever the offset.
+/// True if elements lie in row-major order, at any offset.
 bool isContiguous(mlir::MemRefType type);
 
 } // namespace tmc

@@ -29,8 +29,8 @@ struct CompiledProbe {
 };
 } // namespace
 
-/// Takes from a profile what was faster than before. No time at all is none:
-/// the clock didn't see the launch.
+/// Keeps the fastest run of each launch: takes the faster ones of a profile. A
+/// time of zero doesn't count, because the clock didn't see the launch.
 static tmc::Expected<bool> readProfile(const std::string &path,
                                        std::vector<MeasuredLaunch> &launches) {
   auto file = MemoryBuffer::getFile(path);
@@ -72,7 +72,7 @@ static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
   compile.model = base + ".mlir";
   compile.target = target;
   compile.output = base;
-  compile.lossChunk = 0; // As the probe has it.
+  compile.lossChunk = 0; // The probe sets its own chunks.
   compile.quiet = true;
   if (auto done = writeProbeFile(compile.model, probe.forward); !done)
     return std::move(done.failure());
@@ -100,8 +100,8 @@ static tmc::Expected<bool> measure(CompiledProbe &probe,
   return readProfile(profile, probe.launches);
 }
 
-/// What was measured beside the device. A directory that nobody named says
-/// nothing of the file that a step will have.
+/// Describes the engines beside the device. Without `fileDirectory` the size
+/// of the file is left out, because a step's file may lie on another disk.
 static void describe(const MoveRunner &moves, const CalibrateOptions &options,
                      Calibration &calibration) {
   calibration.rates = moves.fastest;
@@ -119,7 +119,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   Calibration calibration;
   calibration.target = *known;
 
-  // Nobody else may write programs that are run here.
+  // No other user may write the programs that run here.
   SmallString<128> directory(makeTemporaryDirectory("tmc-calibrate"));
   if (directory.empty())
     return Failure::world("can't make a directory for temporary files: " +
@@ -129,7 +129,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     if (options.progress)
       errs() << "\r\033[K" << visible(what);
   };
-  // What it needs is known before a minute of measuring.
+  // The checks of `fit` come before the minute of measuring.
   MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,
                    options.threads, options.patienceSeconds};
   if (moves.fileDirectory.empty())
@@ -185,7 +185,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   return calibration;
 }
 
-/// What all engines do at once.
+/// Prints the rates of all engines while they are busy at once.
 static void printRates(raw_ostream &os, const Calibration &calibration) {
   constexpr std::pair<const char *, const char *> kRows[] = {
       {"d2h", "device to host"},   {"h2d", "host to device"},
@@ -218,7 +218,7 @@ std::string tmc::calibrationTable(const Calibration &calibration) {
   for (const auto &[family, launches] : calibration.launches) {
     const Roofline &roofline =
         calibration.target.rooflineOf(family, ProductType::F32);
-    // A rate far above what was reached bounds nothing.
+    // A rate far above the fastest launch bounds nothing.
     double flopRate = 0, byteRate = 0;
     for (const MeasuredLaunch &launch : launches) {
       flopRate = std::max(flopRate, launch.flops / launch.seconds);

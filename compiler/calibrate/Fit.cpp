@@ -8,7 +8,7 @@ using namespace tmc;
 
 namespace {
 
-/// Squared log errors, weighted by time: what takes long must fit best.
+/// Squared log errors, weighted by time: long launches must fit best.
 double errorOf(const Roofline &roofline,
                const std::vector<MeasuredLaunch> &launches) {
   double sum = 0;
@@ -26,8 +26,8 @@ struct Axis {
   double at(int i, int points) const {
     return low * std::pow(high / low, double(i) / (points - 1));
   }
-  /// `rate` is the fastest that was seen, or 0 where nothing was asked for:
-  /// then it isn't known to bound anything.
+  /// `rate` is the fastest one measured. 0 means that no launch has such work;
+  /// then the rate is set so high that it bounds nothing.
   static Axis aroundFastest(double rate) {
     constexpr double kUnbounded = 1e18;
     return rate > 0 ? Axis{rate / 100, rate * 10}

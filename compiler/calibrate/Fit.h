@@ -4,12 +4,15 @@
 //
 //     seconds ~ launch + max(flops / F, bytes / B)
 //
-//      log s |            . /      The fit minimises the sum of squared log
-//            |        . ./ .       errors, weighted by the time spent, by a
-//            grid |  . . _./            search that is refined around its best
-//            point: | _.__/               three parameters, no derivatives, the
-//            same
-//            +----------- log work answer for the same measurements.
+//      log s |            . /
+//            |        . ./ .
+//            |  . . _./
+//            | _.__/
+//            +----------- log work
+//
+// The fit minimises the sum of squared log errors, weighted by the time spent.
+// A grid search is refined around its best point: three parameters, no
+// derivatives, the same answer for the same measurements.
 
 #ifndef TMC_COMPILER_CALIBRATE_FIT_H
 #define TMC_COMPILER_CALIBRATE_FIT_H
@@ -26,17 +29,18 @@ namespace tmc {
 struct MeasuredLaunch {
   std::string family; // The kernel's class, "Fused" for generated ones.
   double flops = 0, bytes = 0;
-  double seconds = 0; // Of one run.
+  double seconds = 0; // Time of one run.
 };
 
 /// The roofline that explains `launches`, which are of one family. Rates stay
-/// within a factor of a thousand of the fastest that was seen; of what no
-/// launch asks for (a copy has no operations) the rate bounds nothing.
+/// within a factor of a thousand of the fastest one measured. If no launch has
+/// work of a kind (a copy has no operations), the rate of that kind bounds
+/// nothing.
 Roofline fitRoofline(const std::vector<MeasuredLaunch> &launches);
 
-/// Puts what was measured of f32, by family, in the place of what `target` says
-/// of it. What it says of products of other types, which nobody measured,
-/// stays: a card's published rates are nearer to them than any rate of f32.
+/// Replaces the f32 rates of `target` by measured ones, family by family. The
+/// rates of products of other types stay, because nothing measured them: a
+/// card's published rates are closer to the truth than any rate of f32.
 void fitFamilies(
     const std::map<std::string, std::vector<MeasuredLaunch>> &launches,
     Target &target);

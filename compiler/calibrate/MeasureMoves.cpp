@@ -33,7 +33,7 @@ tmc::Expected<bool> MoveRunner::compile(const MoveWork &probe,
       step + (target.backend == Backend::Cuda ? "/step.cu" : "/step.cpp");
   if (auto done = writeProbeFile(source, moveProbeText(target, probe)); !done)
     return done;
-  // A trainer wants data.
+  // The trainer requires data.
   if (auto done = writeProbeFile(step + ".npy",
                                  npyOf({"input", /*isTokens=*/false, {1}, 0}));
       !done)

@@ -1,12 +1,12 @@
 // MeasureMoves.h - compiles and runs the probe of transfers.
 //
-//     firstWork -> text -> run -> rates, roughly
+//     firstWork -> text -> run -> coarse rates
 //                                   |
 //     balancedWork -> text -> run, once in each round -> the fastest round's
 //
 // Each run is ended after a while (14 s, unless the user has more patience), so
 // that a slow disk or a busy machine can't hold a calibration for long. One
-// round that wasn't is enough.
+// round that ran to its end is enough.
 
 #ifndef TMC_COMPILER_CALIBRATE_MEASUREMOVES_H
 #define TMC_COMPILER_CALIBRATE_MEASUREMOVES_H
@@ -20,28 +20,28 @@ namespace tmc {
 
 struct MoveRunner {
   Target target;
-  std::string directory;     // Of the probe's own files; there is none yet.
-  std::string fileDirectory; // Of the file that is read and written.
-  int64_t threads = 0;       // Of the step; 0: one per core.
-  int64_t limitSeconds;      // Of a run; 0: none.
+  std::string directory;     // For the probe's own files; created here.
+  std::string fileDirectory; // For the file that is read and written.
+  int64_t threads = 0;       // For the step; 0: one per core.
+  int64_t limitSeconds;      // For each run; 0: none.
 
   MoveWork work{};
-  EngineRates fastest{}; // Of all rounds so far; empty: each was ended.
+  EngineRates fastest{}; // Best round so far; empty: every run was ended.
 
-  /// Chooses sizes by the memory and the room that there are. Fails where they
-  /// are too small, or where there is no such directory.
+  /// Chooses sizes by the free memory and the free room on the disk. Fails if
+  /// they are too small, or if the directory doesn't exist.
   Expected<bool> fit();
-  /// Compiles a first probe and finds out how much each engine does in a while;
-  /// compiles the one that measures.
+  /// Compiles a first probe and measures each engine's rate coarsely; then
+  /// compiles the probe that measures.
   Expected<bool> prepare();
-  /// Runs it once: a step to warm up, and one that counts.
+  /// Runs the probe once: a warm-up step, and one that counts.
   Expected<bool> measure();
-  /// Why there are no rates.
+  /// The failure to report if there are no rates.
   Failure tooSlow() const;
 
 private:
   Expected<bool> compile(const MoveWork &work, const std::string &step) const;
-  /// No rates where the run was ended.
+  /// Returns no rates if the run was ended at the limit.
   Expected<EngineRates> run(const std::string &step) const;
 };
 

@@ -12,11 +12,11 @@ namespace {
 
 /// Smaller moves are scalars that the probe itself needs.
 constexpr double kLeastBytes = 4096;
-/// Where fewer pieces of a size ran while all engines were busy, the first that
-/// ran count.
+/// If fewer pieces of a size ran while all engines were busy, the first pieces
+/// that ran count.
 constexpr size_t kLeastMeasured = 3;
 
-/// While all engines are busy.
+/// The time while all engines are busy.
 struct Window {
   double begin = 0, end = HUGE_VAL;
 
@@ -72,7 +72,8 @@ double medianOf(std::vector<double> numbers) {
 } // namespace
 
 MeasuredMoves tmc::movesOfTrace(StringRef text) {
-  constexpr int64_t kMeasured = 1; // The process; 2 is what was predicted.
+  // The measured process; 2 is the predicted one.
+  constexpr int64_t kMeasured = 1;
   constexpr double kMicro = 1e-6;
   MeasuredMoves moves;
   tmc::Expected<json::Value> value = parseJson(text);
@@ -123,7 +124,8 @@ EngineRates tmc::fitRates(const MeasuredMoves &moves) {
     const double most = meanOf(slow), least = medianOf(quick);
     Channel channel{0, large / most};
     if (small < large && least < most) {
-      // The line through both; one that would start before zero starts there.
+      // The line through both; a line that would start before zero starts
+      // there.
       const double rate = (large - small) / (most - least);
       const double latency = least - small / rate;
       if (latency > 0)
@@ -152,7 +154,8 @@ void tmc::describeMoves(const EngineRates &rates, Target &target) {
   take("h2d", target.host.toDevice);
   take("write", target.file.write);
   take("read", target.file.read);
-  // What a rule computes is in the rate of its bytes; it bounds nothing more.
+  // The rate in bytes includes a rule's arithmetic, so operations bound
+  // nothing.
   constexpr double kFar = 1000;
   if (auto at = rates.find("host"); at != rates.end()) {
     const Channel &update = at->second;

@@ -12,12 +12,12 @@ using namespace tmc;
 
 namespace {
 
-/// Places of scalars in either memory.
+/// Offsets of scalars, the same in both memories.
 constexpr int64_t kRate = 0, kStep = 256, kLoss = 512, kInput = 768;
-constexpr int64_t kSum = 512; // In the host's.
+constexpr int64_t kSum = 512; // In the host's memory.
 
-/// Text with "$NAME" in place of numbers; the names of `values` are replaced,
-/// the longest of those that match first.
+/// Replaces "$NAME" in the text by the numbers in `values`; of several names
+/// that match, the longest is replaced.
 std::string filled(std::string text,
                    std::vector<std::pair<std::string, std::string>> values) {
   std::stable_sort(values.begin(), values.end(),
@@ -111,8 +111,8 @@ extern "C" const StepProgram *tmc_step_program() { return &program; }
 const CompiledFor tmc_step_compiled_for = {"$COMPILED_FOR", kInstructions};
 )";
 
-/// Prints the list of calls and the table beside it: a row for each piece, so
-/// that the step's queues are as long as they have to be.
+/// Prints the list of calls and the table beside it: one row per piece, because
+/// a step's queues are as long as its table.
 class ProbePrinter {
 public:
   ProbePrinter(const Target &target, const MoveWork &work)
@@ -159,7 +159,8 @@ private:
     return at == work.pieces.end() ? 0 : at->second;
   }
 
-  /// A row of the table; returns its number. Bytes are a kernel's, or moved.
+  /// A row of the table; returns its number. `bytes` are a kernel's,
+  /// `movedBytes` are moved.
   int64_t row(StringRef engine, int64_t bytes, int64_t movedBytes) {
     table << formatv("    {{.name = \"{0}\", .location = \"\", .writes = "
                      "nullptr, .writeCount = 0, .deaths = nullptr, "

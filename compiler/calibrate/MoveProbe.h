@@ -1,9 +1,9 @@
-// MoveProbe.h - a step that is nothing but work for every engine at once.
+// MoveProbe.h - a step that only keeps every engine busy at once.
 //
-// Products on the device, copies both ways, reads and writes of a file, and an
-// optimizer's rule on the host. It is written against the runtime as emitted
-// steps are, and run by the trainer, whose trace says when each piece of work
-// ran:
+// The work is products on the device, copies both ways, reads and writes of a
+// file, and an optimizer's rule on the host. The step is written against the
+// runtime as emitted steps are, and run by the trainer, whose trace says when
+// each piece of work ran:
 //
 //     compute |--product--|--product--|--product--|
 //     d2h     |.|---|.|---|.|---|                    . small, for the latency
@@ -13,7 +13,7 @@
 //     host    |--update--|--update--|--update--|
 //                               ^ the first engine is idle from here on
 //
-// MoveFit.h makes rates of such a trace.
+// MoveFit.h computes rates from such a trace.
 
 #ifndef TMC_COMPILER_CALIBRATE_MOVEPROBE_H
 #define TMC_COMPILER_CALIBRATE_MOVEPROBE_H

@@ -11,12 +11,12 @@ namespace {
 
 constexpr const char *kTransfers[] = {"d2h", "h2d", "write", "read"};
 
-/// A queue of a step holds so many without a caller that waits, and an event
-/// (kMostQueued in runtime/step/Step.cpp).
+/// A step's queue holds this many pieces and an event before its caller must
+/// wait (kMostQueued in runtime/step/Step.cpp).
 constexpr int64_t kMostPieces = 1000;
 /// Products aren't queued on the cpu, and cuda's queue is longer.
 constexpr int64_t kMostProducts = 4096;
-/// So many have large and small ones, more than once.
+/// Enough pieces to have several large and several small ones.
 constexpr int64_t kLeastPieces = 12;
 constexpr double kWorkSeconds = 1;
 

@@ -1,9 +1,9 @@
-// MoveWork.h - how much a probe of transfers moves, and where its buffers are.
+// MoveWork.h - the amount that a probe of transfers moves, and its buffers.
 //
-// Every engine cycles through buffers of its own, so that no cache holds them,
-// and has about the same time to work, so that all are busy until the end. What
-// that is in pieces depends on rates that a first, short run measures. Sizes
-// follow from the memory and the room on the disk that there are.
+// Every engine cycles through its own buffers, so that no cache holds them.
+// Every engine works for about the same time, so that all are busy until the
+// end. The number of pieces depends on rates that a first, short run measures.
+// Sizes follow from the free memory and the free room on the disk.
 //
 //     device   scalars | out: 8 pieces | in: 8 pieces | factors | scratch
 //     host     scalars | from device | to device | to file | from file | update
@@ -26,9 +26,9 @@ namespace tmc {
 using EngineRates = std::map<std::string, Channel>;
 
 struct MoveWork {
-  /// Of a large piece, so large that the rate decides. One piece in kSmallEvery
-  /// is a small one, so small that the latency does; both are whole blocks of
-  /// the file.
+  /// The size of a large piece, so large that the rate determines its time. One
+  /// piece in kSmallEvery is small, so small that the latency determines its
+  /// time. Both sizes are whole blocks of the file.
   int64_t largeBytes = kMostLargeBytes;
   static constexpr int64_t kMostLargeBytes = 16 << 20;
   static constexpr int64_t kLeastLargeBytes = 1 << 20;
@@ -51,7 +51,7 @@ struct MoveWork {
     return 2.0 * kProduct * kProduct * kProduct;
   }
 
-  // Where things are. The first bytes of both memories hold scalars.
+  // The offsets of the buffers. The first bytes of both memories hold scalars.
   static constexpr int64_t kScalars = 4096, kScratchBytes = 64 << 20;
   static constexpr int64_t kHostScratchBytes = 1 << 20;
   int64_t buffersBytes() const { return kBuffers * largeBytes; }
@@ -74,17 +74,18 @@ struct MoveWork {
 
 /// The largest pieces with which both memories take at most a quarter of
 /// `memoryBytes`, and the file at most half of `roomBytes`; -1 is no limit.
-/// Fails where the smallest pieces take more than there is of either.
-/// `directory` is where the file is, for messages.
+/// Fails if the smallest pieces exceed all of either. `directory` is the file's
+/// directory, for messages.
 Expected<MoveWork> workThatFits(int64_t memoryBytes, int64_t roomBytes,
                                 const std::string &directory);
 
-/// A few small pieces for each engine, to find out about its rate.
+/// A few small pieces for each engine, to measure its rate coarsely.
 MoveWork firstWork(const MoveWork &fitting);
 
-/// As many pieces as each engine does in the same time at `rates`: a second, or
-/// less where one has more pieces then than a queue holds. Pieces
-/// are smaller where the fewest would take one more than a second.
+/// The number of pieces that each engine does in the same time at `rates`: a
+/// second, or less if an engine would need more pieces than a queue holds.
+/// Pieces are smaller if the minimal number would take an engine more than a
+/// second.
 MoveWork balancedWork(const MoveWork &fitting, const EngineRates &rates);
 
 } // namespace tmc

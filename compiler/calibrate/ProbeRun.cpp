@@ -43,7 +43,7 @@ std::string tmc::npyOf(const ProbeInput &input) {
   bytes += char(header.size() & 0xff);
   bytes += char(header.size() >> 8);
   bytes += header;
-  std::mt19937_64 random(1); // Its output is the standard's.
+  std::mt19937_64 random(1); // The standard defines its output.
   for (int64_t i = 0; i < count; ++i) {
     if (input.isTokens) {
       int64_t value = int64_t(random() % uint64_t(input.limit));
@@ -66,7 +66,7 @@ tmc::Expected<bool> tmc::runProbe(const ProbeRun &run) {
   SmallVector<StringRef> arguments(words.begin(), words.end());
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
                                           StringRef(log)};
-  // What LLVM says of a child that it ended for having run too long.
+  // LLVM's code for a child that it ended at the time limit.
   constexpr int kTimedOut = -2;
   std::string error;
   int code = sys::ExecuteAndWait(words[0], arguments, std::nullopt, redirects,

@@ -15,7 +15,7 @@ namespace tmc {
 Expected<bool> writeProbeFile(const std::string &path,
                               const std::string &bytes);
 
-/// An input's data as .npy: whole numbers below the limit, or numbers around 0.
+/// An input's data as .npy: integers below the limit, or floats around 0.
 std::string npyOf(const ProbeInput &input);
 
 /// A run of the trainer in `directory`, from random weights.
@@ -23,11 +23,11 @@ struct ProbeRun {
   std::string name, directory;
   std::vector<std::string> flags;
   int64_t threads = 0;       // 0: one per core.
-  unsigned limitSeconds = 0; // Ended after so long; 0: never.
+  unsigned limitSeconds = 0; // The run is ended after this time; 0: never.
 };
 
-/// Runs it; false where it was ended after `limitSeconds`. What it prints
-/// becomes notes where it fails.
+/// Runs the trainer; false if it was ended after `limitSeconds`. If it fails,
+/// its output becomes notes.
 Expected<bool> runProbe(const ProbeRun &run);
 
 } // namespace tmc

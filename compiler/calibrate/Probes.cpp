@@ -35,7 +35,8 @@ public:
     return argument(name, shape, "param", init);
   }
 
-  /// A value with the text that makes it; the first where it makes several.
+  /// A value with the text that makes it; the first value if the text makes
+  /// several.
   std::string value(const std::string &text, int results = 1) {
     std::string id = "%v" + std::to_string(count++);
     std::string number = ":" + std::to_string(results);
@@ -88,7 +89,7 @@ public:
                   const Shape &shape) {
     return value("arith.addf " + x + ", " + y + " : " + type(shape));
   }
-  /// The mean over `rows` labels below `classes`, all of which count.
+  /// The mean loss over `rows` labels below `classes`, all of which count.
   std::string crossEntropy(const std::string &logits, const std::string &labels,
                            int64_t rows, int64_t classes) {
     std::string weight = constant(std::to_string(1.0 / double(rows)), {});
@@ -211,7 +212,7 @@ Probe tmc::convolutionProbe(int64_t batch, int64_t size, int64_t channels) {
   int64_t in = 3, side = size;
   std::string states;
   for (int layer = 0; layer < 4; ++layer) {
-    // 3x3, 1x1, 3x3 by twos, 1x1.
+    // Windows: 3x3, 1x1, 3x3 with stride 2, 1x1.
     const int64_t window = layer % 2 ? 1 : 3, stride = layer == 2 ? 2 : 1;
     const int64_t out = layer % 2 ? 2 * channels : channels;
     const int64_t next = (side + 2 * (window / 2) - window) / stride + 1;

@@ -3,7 +3,7 @@
 // Forward graphs as text, of the shapes that matter: a transformer block with a
 // wide head at several widths and lengths, a head whose loss is taken in
 // chunks, and a convolutional net. Each is compiled and run like any model, so
-// that what is measured is what will run.
+// that the measured kernels are the ones that models run.
 
 #ifndef TMC_COMPILER_CALIBRATE_PROBES_H
 #define TMC_COMPILER_CALIBRATE_PROBES_H
@@ -14,7 +14,7 @@
 
 namespace tmc {
 
-/// An input that the trainer is given as a file.
+/// An input that the trainer reads from a file.
 struct ProbeInput {
   std::string name;
   bool isTokens = true; // Else f32.
@@ -33,12 +33,12 @@ struct TransformerProbe {
 };
 
 Probe transformerProbe(const TransformerProbe &sizes);
-/// Nothing but a head over `rows` tokens, `chunk` at a time.
+/// Only a head over `rows` tokens, `chunk` at a time.
 Probe chunkedLossProbe(int64_t rows, int64_t width, int64_t vocabulary,
                        int64_t chunk);
 Probe convolutionProbe(int64_t batch, int64_t size, int64_t channels);
 
-/// What `tmc calibrate` runs.
+/// The probes of `tmc calibrate`.
 std::vector<Probe> calibrationProbes();
 
 } // namespace tmc

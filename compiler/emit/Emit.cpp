@@ -60,13 +60,13 @@ constexpr const char *kKernelsInclude =
     "#include \"runtime/kernels/Kernels.h\"\n"
     "#include \"runtime/step/Program.h\"\n\n";
 
-/// Between a step's own files; no symbol of the library.
+/// Shared by a step's own files; the library exports nothing of it.
 constexpr const char *kMakersBegin =
     "namespace tmc __attribute__((visibility(\"hidden\"))) {\n";
 constexpr const char *kMakersEnd = "} // namespace tmc\n\n";
 
-/// Statements of one function. At this length g++ takes 0.7 ms for each, at
-/// thirty times it more than twice that.
+/// Statements of one function. At this length g++ takes 0.7 ms per statement,
+/// at thirty times this length more than twice as much.
 constexpr int64_t kStatementsOfPart = 512;
 
 /// Prints one step.
@@ -126,30 +126,30 @@ private:
   const EmitOptions &options;
   MemLiveness liveness;
   DenseMap<Operation *, MemLiveness::Span> spanOf;
-  std::vector<KernelBody> bodies; // Of the generated kernels.
-  /// The same for the step's pieces, and what they are called there.
+  std::vector<KernelBody> bodies; // Generated kernels.
+  /// The same for the step's pieces, and the names of the bodies there.
   std::vector<KernelBody> pieceBodies;
   std::map<std::string, std::string, std::less<>> nameInPiece;
-  /// Kernel objects by what they are: `Matmul{{...}}` -> `matmul_3`.
+  /// Kernel objects by type and arguments: `Matmul{{...}}` -> `matmul_3`.
   std::vector<std::pair<std::string, std::string>> objects;
   std::map<std::string, size_t> objectIndex;
   std::map<std::string, int> objectCount;
   int64_t moment = 0;
-  /// The functions that a long step is made of.
+  /// The functions into which a long step is split.
   std::string parts;
   int64_t partCount = 0;
   /// The object that runs each launch.
   std::vector<std::string> kernelOf;
 
-  /// Whether a word that is printed as it is may be: no file's text is a name
-  /// of the step's.
+  /// False for a string that isn't a C++ name: words are printed verbatim, so a
+  /// file's text must not become code.
   static bool isOurs(Attribute attr) {
     auto word = dyn_cast<StringAttr>(attr);
     return !word || isCppName(word.getValue());
   }
 
-  /// Fails for the first op, or parameter of a kernel, that has no text: a step
-  /// without it would be another step.
+  /// Fails for the first op, or parameter of a kernel, that has no text:
+  /// without it the text would be another step.
   LogicalResult checkKnown() {
     WalkResult walked = program.getBody().walk([](Operation *op) {
       if (!isa<mem::BufferOp, mem::ViewOp, mem::PieceOp, mem::LaunchOp,
@@ -208,10 +208,12 @@ private:
     return success();
   }
 
-  /// What makes the kernels whose bodies are in other files.
+  /// Declares the functions that make the kernels whose bodies are in other
+  /// files.
   void printMakers(raw_ostream &os) {
     os << kMakersBegin;
-    for (const KernelBody &body : pieceBodies) // Again is no matter.
+    // Repeated declarations do no harm.
+    for (const KernelBody &body : pieceBodies)
       os << "Kernel *make_" << body.name << "(const FusedParams &);\n";
     os << kMakersEnd;
   }
@@ -257,7 +259,7 @@ private:
     os << "}\n\n";
   }
 
-  /// What statements name beside the queues and kernels.
+  /// The local names that statements use, except the queues and kernels.
   std::string places() {
     std::string text =
         "  Stream &s = q.compute();\n"
@@ -269,8 +271,8 @@ private:
     return text;
   }
 
-  /// A long block becomes functions: a compiler takes more than twice the time
-  /// for one of twice the length.
+  /// Splits a long block into functions: a compiler takes more than twice the
+  /// time for a function of twice the length.
   void printBlock(Block &block, raw_ostream &os, int depth) {
     auto prints = [](Operation &op) {
       return !isa<mem::BufferOp, mem::ViewOp, mem::PieceOp>(op);
@@ -286,7 +288,7 @@ private:
       std::string text;
       llvm::raw_string_ostream part(text);
       printOps(llvm::make_range(at, end), part, 1);
-      // Those of a loop in it stand before it.
+      // The functions of a loop inside this part stand before it.
       const std::string name = "part_" + std::to_string(partCount++);
       parts += "__attribute__((noinline)) void " + name +
                "(Queues &q, Kernels &k" + (inLoop ? ", int64_t i" : "") +
@@ -321,7 +323,7 @@ private:
     }
   }
 
-  /// The name of the object `what`, empty where it is new.
+  /// The name of the object `what`; empty if the object is new.
   std::string &nameOfObject(const std::string &what) {
     auto [at, isNew] = objectIndex.try_emplace(what, objects.size());
     if (isNew)
@@ -358,7 +360,8 @@ private:
     return name;
   }
 
-  /// The address of `memref`: a place in its arena, a piece moving with i.
+  /// The address of `memref`: an offset in its arena; that of a piece moves
+  /// with i.
   std::string address(Value memref) {
     bool isHost =
         mem::spaceOf(bufferOf(memref).getType()) == mem::SpaceKind::Host;

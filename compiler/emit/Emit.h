@@ -1,11 +1,11 @@
 // Emit.h - from a placed mem.program to C++ or CUDA text.
 //
-// The text is one file, `step.cpp` or `step.cu`, the same but for its kernels'
-// backend: the bodies of generated kernels, a struct with one object per
-// different kernel, `run` with a launch a line in the order of the plan, and
-// the table (`runtime/step/Program.h`) that tells the runtime where everything
-// is. It keeps the model's names and says of each launch what it writes, where,
-// and how long that lives:
+// The text is one file, `step.cpp` or `step.cu`, which differ only in their
+// kernels' backend. It holds the bodies of generated kernels, a struct with one
+// object per different kernel, `run` with one launch per line in the order of
+// the plan, and the table (`runtime/step/Program.h`) that tells the runtime
+// where everything is. The text keeps the model's names, and states for each
+// launch the buffers that it writes, their offsets, and how long they live:
 //
 //     // 118 h.3.mlp.act: 12.0 MiB at +301 MiB, alive [118, 127)
 //     k.fused_17.run(s, {at(0x2000)}, {at(0x12d00000)}, nullptr);
@@ -28,29 +28,29 @@ namespace tmc {
 struct EmitOptions {
   std::string model; // Its name, for messages.
   Backend backend = Backend::Cpu;
-  std::string target;       // What it is compiled for: "cpu:v4", "cuda:sm_90".
+  std::string target;       // As for `--target`: "cpu:v4", "cuda:sm_90".
   int64_t budgetBytes = -1; // -1: no limit.
-  /// What the plan leaves beside the arena, of the device's memory.
+  /// The device's memory that the plan leaves free outside the arena.
   int64_t reservedBytes = 0;
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
-  /// Of each entry of the program, on its engine; empty: unknown.
+  /// For each entry of the program, on its engine; empty: unknown.
   std::vector<double> entrySeconds;
-  std::string fileDirectory; // Of the file arena, where none is given.
+  std::string fileDirectory; // The file arena's default directory.
 };
 
-/// The same step as text to read, and in pieces to compile side by side.
+/// The same step as text to read, and in pieces to compile in parallel.
 struct StepText {
   std::string whole; // step.cpp or step.cu; compiles by itself.
-  /// All of it but the bodies of generated kernels. No arithmetic is done here.
+  /// The text without the bodies of generated kernels: it does no arithmetic.
   std::string main;
-  /// The bodies, a file each for about as much text (KernelPieces.h).
+  /// The bodies, in files of similar length (KernelPieces.h).
   std::vector<std::string> kernels;
 };
 
 /// The text of the step in `module`, which holds one placed program and its
-/// kernels. Fails, with a diagnostic that names it, where a kernel or an op has
-/// no text.
+/// kernels. Fails, with a diagnostic that names the kernel or op, if one of
+/// them has no text.
 mlir::FailureOr<StepText> emitStep(mlir::ModuleOp module,
                                    const EmitOptions &options);
 
@@ -58,7 +58,8 @@ mlir::FailureOr<StepText> emitStep(mlir::ModuleOp module,
 std::string emitHeader(mem::ProgramOp program, const EmitOptions &options,
                        const StepInterface &interface);
 
-/// Tells checkpoints of different models apart: a hash of what is saved.
+/// A hash of the saved tensors, which distinguishes checkpoints of different
+/// models.
 std::string fingerprintOf(mem::ProgramOp program);
 
 /// A C++ literal of a kernel's parameter.

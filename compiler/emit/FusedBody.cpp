@@ -19,7 +19,7 @@ static void collectNames(Location loc, llvm::SetVector<StringRef> &names) {
       collectNames(part, names);
 }
 
-/// The model's names that the ops of `block` come from, the first few of them.
+/// The names in the model of the ops of `block`: the first few of them.
 static std::string namesOf(Block &block) {
   constexpr size_t kMostNames = 4;
   llvm::SetVector<StringRef> names;

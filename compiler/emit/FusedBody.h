@@ -9,9 +9,9 @@
 
 namespace tmc {
 
-/// Prints the struct that `tmc::Fused<...>` runs, named as the kernel is. Fails
-/// with a diagnostic if the body isn't one that a kernel can compute; the fuse
-/// pass makes no such group.
+/// Prints the struct that `tmc::Fused<...>` runs, under the kernel's name.
+/// Fails with a diagnostic if a kernel can't compute the body; the fuse pass
+/// makes no such group.
 mlir::LogicalResult printFusedBody(mem::KernelOp kernel, llvm::raw_ostream &os);
 
 } // namespace tmc

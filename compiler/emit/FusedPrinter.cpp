@@ -31,7 +31,7 @@ const char *kindName(ReduceOp reduce) {
   llvm_unreachable("a kind of reduction");
 }
 
-/// The model's name of an op or value, or "".
+/// The name in the model of an op or value, or "".
 std::string locationName(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
     return name.getName().str();
@@ -42,7 +42,8 @@ std::string locationName(Location loc) {
   return "";
 }
 
-/// Statements under construction, and the names of what they have computed.
+/// Statements under construction, and the names of the values that they
+/// compute.
 struct Scope {
   std::string text;
   unsigned indent = 6;
@@ -111,16 +112,16 @@ private:
   SmallVector<ReduceOp> columnSums, totals;
   DenseMap<Value, std::string> valueNames;
   unsigned counter = 0;
-  /// The function under construction: what is computed once per row.
+  /// The function under construction: values that are computed once per row.
   Scope row;
   bool inFinish = false;
   unsigned pass = 0;
-  /// Passes that already have made a kept value.
+  /// Kept values that an earlier pass has already made.
   DenseSet<Value> made;
 
   ValueRange results() { return block.getTerminator()->getOperands(); }
 
-  /// A result may be left out by a caller that recomputes only some.
+  /// A caller that recomputes only some results passes null for the others.
   std::string ifWanted(unsigned result) {
     return results().size() > 1 ? llvm::formatv("if (out{0}) ", result).str()
                                 : "";
@@ -206,7 +207,7 @@ private:
   // Places of elements
   //===--------------------------------------------------------------------===//
 
-  /// The part of an element's number that comes from the atoms in [from, to),
+  /// The part of an element's index that comes from the atoms in [from, to),
   /// with `coordinate` counting along them; "" if none.
   std::string offset(Value value, unsigned from, unsigned to,
                      StringRef coordinate) {
@@ -251,11 +252,11 @@ private:
     return offset(value, 0, plan.rowAtoms, "row.index");
   }
 
-  /// The element's number within the row, as 64-bit lanes; "" if none.
+  /// The element's index within the row, as 64-bit lanes; "" if none.
   std::string colOffset(Value value) {
     std::string text =
         offset(value, plan.rowAtoms, plan.atoms.size(), "c.index()");
-    // Scalars beside lanes must be of the lanes' type.
+    // A scalar operand of lanes must have the lanes' type.
     std::string typed;
     for (StringRef word : llvm::split(text, ' ')) {
       bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
@@ -290,7 +291,7 @@ private:
 
   std::optional<double> constantOf(Value value) { return splatValue(value); }
 
-  /// `value`, which is the same for all columns, as a name of the row's scope.
+  /// `value`, which is the same for all columns, as a name in the row's scope.
   std::string once(Value value) {
     if (auto number = constantOf(value))
       return literalOf(elementOf(value), *number);
@@ -316,9 +317,9 @@ private:
     return name;
   }
 
-  /// What `op` computes, as its result's type has it. Kernels compute in f32: a
-  /// narrower type rounds, so that a value is the same whether it is read from
-  /// memory or made again.
+  /// Rounds the result of `op` to its type. Kernels compute in f32; a narrower
+  /// type rounds, so that a value is the same whether a kernel reads it from
+  /// memory or recomputes it.
   static std::string rounded(Operation *op, const std::string &expression) {
     Type element = elementOf(op->getResult(0));
     auto pointwise = dyn_cast<PointwiseOpInterface>(op);
@@ -404,7 +405,7 @@ private:
     return cast<PointwiseOpInterface>(op).getExpression({text, mixed});
   }
 
-  /// Ops whose result is their operand, told otherwise.
+  /// Ops whose result has their operand's elements under another shape.
   bool isTransparent(Operation *op) {
     return isa<BroadcastOp, ReshapeOp>(op) ||
            (isa<ReduceOp>(op) && !plan.reductions.contains(op));
@@ -418,10 +419,11 @@ private:
     return text.empty() ? "0" : text;
   }
 
-  /// What a row, or a column, adds to the position along iota's dimension.
+  /// The row's, or the column's, share of the position along iota's dimension.
   std::string iotaOffset(Operation *op, bool byRow) {
     auto iota = cast<IotaOp>(op);
-    // The dimension's atoms are a run of the place; the inner ones scale away.
+    // The dimension's atoms are adjacent in the place; the division removes the
+    // inner ones.
     int64_t inner = 1;
     auto shape = tensorType(iota.getResult()).getShape();
     for (int64_t size : shape.drop_front(iota.getDim() + 1))
@@ -450,7 +452,7 @@ private:
            ")";
   }
 
-  /// The number of an op's stream among the kernel's.
+  /// The index of an op's stream among the kernel's streams.
   size_t streamOf(RandomOp random) {
     size_t number = 0;
     for (auto other : block.getOps<RandomOp>()) {
@@ -493,7 +495,8 @@ private:
     closeFunction();
   }
 
-  /// All reductions whose inputs are known after `pass` passes.
+  /// Prints a pass with all reductions whose inputs are known after `pass`
+  /// passes.
   void printReducingPass() {
     SmallVector<ReduceOp> reductions;
     for (Operation &op : block.without_terminator()) {

@@ -10,8 +10,9 @@
 using namespace llvm;
 using namespace tmc;
 
-/// Bytes of kernels' text in a file of several, at most: half to two thirds of
-/// it on average, and compiling as much takes as long as reading the headers.
+/// The most bytes of kernels' text in a file of several kernels. Files hold
+/// half to two thirds of it on average, and compiling that much takes as long
+/// as reading the headers.
 static constexpr size_t kFileBytes = 16 << 10;
 
 static uint64_t hashOf(StringRef text) {
@@ -23,8 +24,8 @@ static uint64_t hashOf(StringRef text) {
   return hash;
 }
 
-/// Without comments to the end of a line, and without lines that are empty.
-/// No text of a body has `//` elsewhere.
+/// `text` without comments to the end of a line, and without empty lines. The
+/// text of a body has `//` only in comments.
 static std::string withoutComments(StringRef text) {
   std::string kept;
   for (StringRef line : split(text, '\n'))
@@ -33,7 +34,7 @@ static std::string withoutComments(StringRef text) {
   return kept;
 }
 
-/// `text` with another name in place of `name`, where that is a whole word.
+/// `text` with `other` in place of `name` wherever `name` is a whole word.
 static std::string renamed(StringRef text, StringRef name, StringRef other) {
   auto isWord = [](char c) { return isAlnum(c) || c == '_'; };
   std::string result;
@@ -50,7 +51,7 @@ static std::string renamed(StringRef text, StringRef name, StringRef other) {
 
 KernelBody tmc::canonicalBody(StringRef name, StringRef text) {
   std::string code = withoutComments(text);
-  // The name of nothing that is printed.
+  // The placeholder "fused_" isn't the name of any printed kernel.
   uint64_t hash = hashOf(renamed(code, name, "fused_"));
   std::string own = "fused_" + utohexstr(hash, /*LowerCase=*/true, 16);
   return {own, renamed(code, name, own) + "\n"};
@@ -63,7 +64,7 @@ struct Hashed {
 };
 } // namespace
 
-/// Adds the files of `bodies`, which are sorted and agree in the bits above
+/// Adds the files of `bodies`, which are sorted and have equal hash bits above
 /// `bit`.
 static void addFiles(MutableArrayRef<Hashed> bodies, int bit,
                      std::vector<std::vector<KernelBody>> &files) {

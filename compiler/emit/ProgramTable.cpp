@@ -18,7 +18,7 @@ namespace {
 /// Standard deviation of freshly drawn weights.
 constexpr double kInitStd = 0.02;
 
-/// What the attributes of a buffer's tensor say.
+/// The attributes of a buffer's tensor.
 struct Tensor {
   mutable mem::BufferOp buffer; // Ops' accessors aren't const.
   DictionaryAttr attrs;
@@ -53,7 +53,7 @@ struct Tensor {
     llvm_unreachable("a role");
   }
 
-  /// Who fills it before a step.
+  /// The source that sets the tensor's value before each step.
   const char *feed() const {
     StringRef what = text(TrainDialect::kFeed);
     if (what == "lr")
@@ -69,12 +69,12 @@ struct Tensor {
                : "None";
   }
 
-  /// What it starts as, where that is a number.
+  /// The number that the tensor is initialized with, where there is one.
   double start() const {
     auto number = attrs.getAs<FloatAttr>(TrainDialect::kInit);
     return number ? number.getValueAsDouble() : 0;
   }
-  /// Whether it is the state `name` of all params' updates.
+  /// True for the state `name` that the updates of all params share.
   bool isCommonState(StringRef name) const {
     return has(TrainDialect::kSlot) && text(TrainDialect::kSlot).empty() &&
            this->name() == name;
@@ -182,7 +182,7 @@ private:
     os << "};\n";
   }
 
-  /// The place of a parameter in the table.
+  /// The index of a parameter in the table.
   int64_t indexOf(StringRef param) const {
     return llvm::find_if(tensors,
                          [&](const Tensor &tensor) {
@@ -192,7 +192,7 @@ private:
            tensors.begin();
   }
 
-  /// The boxes of elements of a tensor that have limits of their own.
+  /// The boxes of a tensor's elements that have limits of their own.
   void printRanges(const Tensor &tensor) {
     auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges);
     if (!ranges)
@@ -339,8 +339,9 @@ private:
       regions = row.firstDeath + row.deaths;
       rows.push_back(std::move(row));
     }
-    // Regions are defined behind the launches: nvcc's front end copies a table
-    // whose values it knows for each pointer into it, megabytes per launch.
+    // Regions are defined after the launches: nvcc's front end copies a table
+    // whose values it knows for each pointer into the table, megabytes per
+    // launch.
     os << "extern const Region regions[];\nconst LaunchInfo launches[] = {\n";
     for (auto [i, row] : llvm::enumerate(rows)) {
       os << "    {" << cppString(row.name) << ", " << cppString(row.location)
@@ -368,7 +369,7 @@ private:
     return attrs && attrs.get("train.output");
   }
 
-  /// "train.py:212" where the location has a line of the user's file. The file
+  /// "train.py:212" where the location has a line of the user's file. The path
   /// is cut to its last component: outputs hold no path of a machine.
   static std::string sourceLine(Location loc) {
     std::string found;
@@ -394,7 +395,7 @@ private:
            ", .fileLivePeakBytes = " + std::to_string(plan.filePeakBytes);
   }
 
-  /// The other spaces' arenas, and how many events order the engines.
+  /// The other spaces' arenas, and the number of events that order the engines.
   std::string arenasBeside() {
     if (program.getHostBytes() == 0 && program.getFileBytes() == 0)
       return "";
@@ -411,7 +412,7 @@ private:
     return text;
   }
 
-  /// Whether updates take a factor that clips.
+  /// True if updates take a clipping factor.
   bool clips() {
     bool found = false;
     program.walk([&](mem::LaunchOp launch) {
@@ -502,8 +503,8 @@ void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
   Table(os, program, liveness, kernels, options).print();
 }
 
-/// Calls `visit` with name and type of each tensor, and whether a checkpoint
-/// holds it.
+/// Calls `visit` with the name and type of each tensor, and whether a
+/// checkpoint holds it.
 static void
 forSaved(mem::ProgramOp program,
          llvm::function_ref<void(StringRef, MemRefType, bool)> visit) {
@@ -520,13 +521,14 @@ forSaved(mem::ProgramOp program,
 }
 
 std::string tmc::fingerprintOf(mem::ProgramOp program) {
-  // What is saved, in an order that doesn't depend on where it is placed.
+  // The saved tensors, in an order that doesn't depend on their offsets.
   std::vector<std::string> lines;
   forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
     if (!saved)
       return;
     std::string line;
-    // Wherever it is at home: any plan goes on from another's checkpoint.
+    // The type leaves out the memory space, so that any plan can resume from
+    // another's checkpoint.
     llvm::raw_string_ostream(line)
         << name << ":"
         << MemRefType::get(type.getShape(), type.getElementType()) << "\n";

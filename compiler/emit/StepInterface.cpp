@@ -14,7 +14,7 @@ struct Function {
   StringRef result, name, parameters, arguments;
 };
 
-/// All of them, in that file's order. A test compares.
+/// All of them, in that file's order. A test compares the two.
 constexpr Function kFunctions[] = {
     {"void", "options_init", "tmc_options *options", "options"},
     {"int", "step_create", "const tmc_options *options, tmc_step **step",
@@ -111,8 +111,8 @@ std::string tmc::interfaceHeader(const StepInterface &step,
 }
 
 std::string tmc::exportedNames(const StepInterface &step) {
-  // What the runtime and the step say to each other is theirs. An exact name
-  // counts before a pattern.
+  // Symbols that connect the runtime and the step stay local. An exact name
+  // takes precedence over a pattern.
   return step.name.empty()
              ? "{\n  global: tmc_*;\n  local: tmc_step_program; "
                "tmc_step_compiled_for; tmc_runtime_instructions; "

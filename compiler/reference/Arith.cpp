@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace tmc::reference;
 
-/// `value` as a two's complement integer of the element's width; an i1 is 0
-/// or 1.
+/// `value` as a two's complement integer of the element's width; an i1 is 0 or
+/// 1.
 static int64_t wrap(Element element, int64_t value) {
   switch (element) {
   case Element::I1:
@@ -53,8 +53,8 @@ static void addBinaryFloat(OpTable &table, F f) {
   });
 }
 
-/// Integer division and its kin are an error of the input where the divisor is
-/// zero; everything else is total.
+/// Integer division and remainder fail where the divisor is zero, an error of
+/// the input; the other ops are total.
 template <typename OpTy, typename F>
 static void addBinaryInt(OpTable &table, F f, bool divides = false) {
   table.add<OpTy>([f, divides](OpTy op, OpCall &call) -> LogicalResult {
@@ -69,8 +69,8 @@ static void addBinaryInt(OpTable &table, F f, bool divides = false) {
   });
 }
 
-/// Conversions and other ops of one operand: `f` sees the operand's element and
-/// number in the kind of the source, and gives the kind of the result.
+/// Conversions and other ops of one operand: `f` takes the operand and an
+/// index, and returns a number of the result's kind.
 template <typename OpTy, typename F>
 static void addUnaryToFloat(OpTable &table, F f) {
   table.add<OpTy>([f](OpTy op, OpCall &call) {
@@ -160,7 +160,7 @@ static bool compare(arith::CmpIPredicate predicate, Element element, int64_t a,
   llvm_unreachable("all predicates are listed");
 }
 
-/// A NaN on either side gives a NaN, as maximumf and minimumf have it.
+/// A NaN on either side gives a NaN, as maximumf and minimumf require.
 template <typename F> static double orNaN(double a, double b, F f) {
   if (std::isnan(a) || std::isnan(b))
     return std::nan("");
@@ -201,7 +201,7 @@ static void addFloats(OpTable &table) {
 static void addInts(OpTable &table) {
   using I = int64_t;
   using E = Element;
-  // Unsigned where a sum or a product may leave the range of int64_t.
+  // Unsigned, because a sum or a product may leave the range of int64_t.
   addBinaryInt<arith::AddIOp>(
       table, [](E, I a, I b) -> I { return uint64_t(a) + uint64_t(b); });
   addBinaryInt<arith::SubIOp>(

@@ -1,5 +1,5 @@
 // Attention.cpp - attention row by row, with all probabilities of a row in
-// hand.
+// memory.
 
 #include "compiler/reference/Interpreter.h"
 #include "compiler/reference/Philox.h"
@@ -14,7 +14,8 @@ using namespace tmc::nn;
 using namespace tmc::reference;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// A query whose lse is at most this sees nothing but what numbers hide.
+/// If the lse of a query is at most this, the query sees no key except those
+/// that a mask's numbers hide.
 constexpr double kHiddenScore = -5000;
 
 namespace {
@@ -23,8 +24,8 @@ struct Score {
   double value, slope, onBias;
 };
 
-/// The operands and attributes that attention and its gradient share, with the
-/// indices worked out.
+/// The operands and attributes that attention and its gradient share, with
+/// computed indices.
 template <typename OpTy> struct Attention {
   const Tensor &q, &k, &v;
   const Tensor *mask, *bias, *segments, *prefix, *seed, *samples;
@@ -97,7 +98,7 @@ template <typename OpTy> struct Attention {
     return linearIndex({along(0, b), along(1, h), along(2, t), s}, x.shape);
   }
 
-  /// The scores of one query: -inf where it may not look.
+  /// The scores of one query: -inf for keys that the query doesn't see.
   std::vector<Score> scores(int64_t b, int64_t h, int64_t t) const {
     std::vector<Score> row;
     for (int64_t s = 0; s < keys; ++s) {
@@ -118,17 +119,17 @@ template <typename OpTy> struct Attention {
                               !mask->ints[onScore(*mask, b, h, t, s)]);
   }
 
-  /// Whether a query may have probabilities though it sees nothing, or nothing
-  /// but what a mask's numbers hide.
+  /// True if a query may have probabilities although it sees no key, or only
+  /// keys that a mask's numbers hide.
   bool mayHideRows() const { return fill != 0 || (mask && mask->isFloat()); }
 
-  /// A sum of scores as the model has it, which loses digits of the score
-  /// beside a large number.
+  /// A sum of scores with the model's rounding, which loses digits of the score
+  /// next to a large number.
   double sum(double x, double y) const {
     return isDouble ? x + y : double(float(x) + float(y));
   }
 
-  /// The scores of a query that sees nothing.
+  /// The scores of a query that sees no key.
   std::vector<Score> filledScores(int64_t b, int64_t h, int64_t t) const {
     std::vector<Score> row;
     for (int64_t s = 0; s < keys; ++s) {
@@ -157,7 +158,7 @@ template <typename OpTy> struct Attention {
     return row;
   }
 
-  /// What dropout multiplies the probability of key `s` with.
+  /// The factor by which dropout multiplies the probability of key `s`.
   double keep(int64_t b, int64_t h, int64_t t, int64_t s) const {
     if (dropout == 0)
       return 1;
@@ -184,13 +185,13 @@ static double logSumExp(const std::vector<Score> &row) {
   for (const Score &score : row)
     largest = std::max(largest, score.value);
   if (largest == -kInfinity)
-    return -kInfinity; // a row that sees nothing
+    return -kInfinity; // A row that sees no key.
   for (const Score &score : row)
     sum += std::exp(score.value - largest);
   return largest + std::log(sum);
 }
 
-/// Turns scores into probabilities; a row that sees nothing has none.
+/// Turns scores into probabilities, all zero in a row that sees no key.
 static void softmax(std::vector<Score> &row) {
   double largest = -kInfinity, sum = 0;
   for (const Score &score : row)

@@ -10,21 +10,21 @@ using namespace tmc::reference;
 
 namespace {
 
-/// Four doubles: a register, or two of a processor that has narrower ones.
+/// Four doubles: one register, or two where registers are narrower.
 using V = double __attribute__((vector_size(32), aligned(8), may_alias));
 constexpr int64_t kLanes = 4;
-/// Rows and columns of the product that registers hold: 12 of the 16 that AVX2
-/// has are sums.
+/// Rows and columns of the product in registers: 12 of the 16 registers of AVX2
+/// hold sums.
 constexpr int64_t kRows = 4, kVectors = 3, kColumns = kVectors * kLanes;
 static_assert(kVectors == 3, "multiply() names them");
-/// Of the blocks that are packed: a piece of y as wide as the registers' is in
-/// the first cache (24 KiB), a block of x in the second (192 KiB).
+/// The sizes of packed blocks: a piece of y, as wide as the registers' columns,
+/// fits in the first cache (24 KiB), a block of x in the second (192 KiB).
 constexpr int64_t kDepth = 256, kHeight = 96, kWidth = 768;
-/// Elements, or multiplications, that pay for a thread.
+/// The least number of elements, or multiplications, for which a thread pays.
 constexpr int64_t kWorthAThread = 1 << 18;
 
-/// Rows [0, m) of columns [p0, p1) of x, kRows of them after each other, zeros
-/// behind the last.
+/// Packs columns [p0, p1) of x's rows [0, m), in groups of kRows rows, with
+/// zeros after the last row.
 void packRows(MatrixView x, int64_t m, int64_t p0, int64_t p1, double *to) {
   for (int64_t i0 = 0; i0 < m; i0 += kRows)
     for (int64_t p = p0; p < p1; ++p)
@@ -32,7 +32,7 @@ void packRows(MatrixView x, int64_t m, int64_t p0, int64_t p1, double *to) {
         *to++ = i < m ? x.data[i * x.rowStep + p * x.columnStep] : 0;
 }
 
-/// The same of columns [j0, j1) of y.
+/// The same for columns [j0, j1) of y.
 void packColumns(MatrixView y, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
                  double *to) {
   for (int64_t j = j0; j < j1; j += kColumns) {
@@ -51,7 +51,7 @@ void packColumns(MatrixView y, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
 __attribute__((target_clones("avx512f", "fma", "default")))
 #endif
 void multiply(const double *x, const double *y, int64_t depth, double *sums) {
-  // By name: what is in an array, the compiler may keep in memory.
+  // Named variables: the compiler may keep an array in memory.
   V a[kRows] = {}, b[kRows] = {}, c[kRows] = {};
   for (int64_t p = 0; p < depth; ++p, x += kRows, y += kColumns) {
     const V *right = reinterpret_cast<const V *>(y);
@@ -70,7 +70,8 @@ void multiply(const double *x, const double *y, int64_t depth, double *sums) {
   }
 }
 
-/// A block of the product, by one thread; rows of `out` are `step` apart.
+/// A block of the product, by one thread; rows of `out` are `step` elements
+/// apart.
 void addBlock(double *out, int64_t step, MatrixView x, MatrixView y, int64_t m,
               int64_t k, int64_t n) {
   std::vector<double> left(size_t(kHeight * kDepth)),

@@ -1,4 +1,4 @@
-// Fused.cpp - nn.fused means what its region says.
+// Fused.cpp - runs the region of nn.fused.
 
 #include "compiler/reference/Interpreter.h"
 #include "dialects/nn/NN.h"

@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace tmc::reference;
 
 namespace tmc::reference {
-/// The values of a block that is being run, and those around it.
+/// The values of a running block, and those of the blocks around it.
 struct Scope {
   const Scope *parent = nullptr;
   llvm::DenseMap<Value, Tensor> values;
@@ -21,7 +21,7 @@ struct Scope {
   }
 };
 
-/// Runs blocks; holds what is the same for all of them.
+/// Runs blocks; holds the state that all of them share.
 class Interpreter {
 public:
   explicit Interpreter(const InterpreterOptions &options) : options(options) {}
@@ -120,8 +120,8 @@ FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,
   return std::move(call.outputs);
 }
 
-/// The op of `block` after which nothing uses `value` (the op itself, or what
-/// is inside it); null where nothing does at all.
+/// The last op of `block` that uses `value`, itself or in a region of it; null
+/// if there is none.
 static Operation *lastUser(Value value, Block &block) {
   Operation *last = nullptr;
   for (Operation *user : value.getUsers()) {
@@ -166,8 +166,8 @@ FailureOr<SmallVector<Tensor>> Interpreter::run(Block &block,
       define(result, std::move(tensor));
   }
 
-  // The results of a step are as large as its parameters: each value of this
-  // block is handed on, not copied, where it is a result once.
+  // The results of a step are as large as its parameters: a value of this block
+  // is moved, not copied, if it is a result only once.
   SmallVector<Tensor> results;
   OperandRange yielded = block.getTerminator()->getOperands();
   llvm::DenseMap<Value, int64_t> times;

@@ -1,11 +1,11 @@
-// Interpreter.h - what a program of ours means, said as plainly as possible.
+// Interpreter.h - the meaning of our programs, in naive code.
 //
-// The definition that kernels, passes and derivatives are compared with. For
-// each op there is one naive function over doubles; it knows nothing of speed,
-// layout, libraries or plans, and shares no code with the runtime. A pass is
-// right if the interpreter gives the same numbers before and after it, a kernel
-// if it comes as near to the interpreter's numbers as its element type allows,
-// a derivative if it agrees with differences of the interpreter's values.
+// Kernels, passes and derivatives are compared with this definition. For each
+// op there is one naive function over doubles; it ignores speed, layout,
+// libraries and plans, and shares no code with the runtime. A pass is right if
+// the interpreter gives the same numbers before and after it, a kernel if its
+// numbers are as close to the interpreter's as its element type allows, a
+// derivative if it agrees with differences of the interpreter's values.
 //
 //     FailureOr<SmallVector<Tensor>> results = interpret(function, inputs);
 //
@@ -21,16 +21,16 @@
 //       return success();
 //     });
 //
-// `call.out(i)` is there already: zeros of the result's type. A function fails,
-// with a diagnostic at the op, where the *input* is at fault (an id outside its
+// `call.out(i)` already holds zeros of the result's type. A function fails,
+// with a diagnostic at the op, if the *input* is at fault (an id outside its
 // table); verified IR can't fail otherwise.
 //
 // ## Rounding
 // An op computes in doubles. By default a result narrower than f32 is rounded
 // to its type, as every kernel must, inside fused kernels too, so that a cast
-// means what it says; f32 stays a double, and two programs of one meaning agree
-// to about 1e-12. `Rounding::ToType` rounds f32 as well, which bounds what a
-// perfect kernel could give. `Rounding::None` rounds nothing: differences of a
+// has its effect. f32 stays a double, and two programs of one meaning agree to
+// about 1e-12. `Rounding::ToType` rounds f32 as well, which bounds the accuracy
+// of a perfect kernel. `Rounding::None` rounds nothing: differences of a
 // function's values are its derivative only if it is smooth.
 
 #ifndef TMC_COMPILER_REFERENCE_INTERPRETER_H
@@ -46,7 +46,7 @@ namespace tmc::reference {
 class Interpreter;
 struct Scope;
 
-/// One execution of one op: what went in, and room for what comes out.
+/// One execution of one op: its inputs, and room for its outputs.
 class OpCall {
 public:
   OpCall(Interpreter &interpreter, const Scope *scope, mlir::Operation *op,
@@ -57,21 +57,22 @@ public:
   const Tensor &in(unsigned index) const { return *inputs[index]; }
   /// The value of `operand`, one of the op's.
   const Tensor &in(mlir::Value operand) const;
-  /// The value of `operand`, or null where an optional operand is absent.
+  /// The value of `operand`, or null if an optional operand is absent.
   const Tensor *inOrNull(mlir::Value operand) const {
     return operand ? &in(operand) : nullptr;
   }
-  /// The value of a factor of a product in `type`, rounded to it if it is f32.
+  /// The value of a factor of a product in `type`, rounded to `type` if the
+  /// factor is f32.
   Tensor factor(mlir::Value operand, mlir::Type type) const;
   unsigned getNumInputs() const { return inputs.size(); }
-  /// Whether a result of this type is rounded: for ops that don't round to
+  /// True if a result of this type is rounded: for ops that don't round to
   /// nearest.
   bool isRounded(Element element) const;
   /// Result `index`: zeros of its type until it is written.
   Tensor &out(unsigned index) { return outputs[index]; }
 
-  /// Runs `block`, of a region of the op, on `arguments`; it may use values
-  /// from around the op. Returns its terminator's operands.
+  /// Runs `block`, of a region of the op, on `arguments`; the block may use
+  /// values from around the op. Returns its terminator's operands.
   mlir::FailureOr<llvm::SmallVector<Tensor>>
   run(mlir::Block &block, llvm::SmallVector<Tensor> arguments);
 
@@ -84,7 +85,7 @@ private:
   llvm::SmallVector<Tensor> outputs;
 };
 
-/// Op names and the functions that say what they mean.
+/// Op names and the functions that define the ops.
 class OpTable {
 public:
   using Function = std::function<mlir::LogicalResult(OpCall &)>;
@@ -94,10 +95,10 @@ public:
       return function(mlir::cast<OpTy>(call.getOp()), call);
     };
   }
-  /// Null where an op has no entry.
+  /// Null if the op has no entry.
   const Function *find(llvm::StringRef opName) const;
 
-  /// Everything tmc knows.
+  /// The table of all ops of tmc.
   static const OpTable &all();
 
 private:
@@ -107,7 +108,7 @@ private:
 enum class Rounding {
   None,   ///< Doubles throughout.
   Narrow, ///< Results narrower than f32 are rounded to their element type.
-  ToType, ///< Each result is.
+  ToType, ///< Each result is rounded to its element type.
 };
 
 struct InterpreterOptions {
@@ -115,14 +116,14 @@ struct InterpreterOptions {
   /// Called with each op and its results, after it ran.
   std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observe =
       nullptr;
-  /// Whether the inputs are rounded as results are: not where they have been
-  /// moved by less than their type can hold, to see what that changes.
+  /// True if the inputs are rounded as results are. False if the caller has
+  /// changed them by less than their type resolves, to measure the effect.
   bool roundsInputs = true;
 };
 
 /// Runs the only block of `function` on `inputs`, one per block argument, and
-/// returns what its terminator yields. Fails, with a diagnostic, if an op has
-/// no entry or an input is at fault.
+/// returns its terminator's operands. Fails, with a diagnostic, if an op has no
+/// entry or an input is at fault.
 mlir::FailureOr<llvm::SmallVector<Tensor>>
 interpret(mlir::Operation *function, llvm::SmallVector<Tensor> inputs,
           const InterpreterOptions &options = {});
@@ -132,7 +133,7 @@ mlir::FailureOr<llvm::SmallVector<Tensor>>
 interpretOp(mlir::Operation *op, llvm::ArrayRef<const Tensor *> inputs,
             const InterpreterOptions &options = {});
 
-// One function per family; each lives in the file of its name.
+// One function per family; each is in the file of its name.
 void addArith(OpTable &table);
 void addMath(OpTable &table);
 void addProducts(OpTable &table);

@@ -1,4 +1,4 @@
-// Lookups.cpp - rows of a table, and what adds rows into one.
+// Lookups.cpp - reads rows of a table, and adds rows into one.
 
 #include "compiler/reference/Interpreter.h"
 #include "dialects/nn/NN.h"
@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace tmc::nn;
 using namespace tmc::reference;
 
-/// The id of `ids[i]`, or failure where the table of `rows` has no such row.
+/// The id `ids[i]`, or failure if the table of `rows` has no such row.
 template <typename OpTy>
 static FailureOr<int64_t> rowOf(OpTy op, const Tensor &ids, int64_t i,
                                 int64_t rows) {

@@ -1,5 +1,5 @@
-// Losses.cpp - cross-entropy, alone and of a product. The chunk size of the
-// latter changes no number here.
+// Losses.cpp - cross-entropy, alone and fused with its product. The chunk size
+// of the fused op changes no number here.
 
 #include "compiler/reference/Interpreter.h"
 #include "dialects/nn/NN.h"
@@ -40,7 +40,7 @@ static Row productRow(const Tensor &x, const Tensor &table, const Tensor *bias,
   return row;
 }
 
-/// -1 in a row that doesn't count; failure where the label is no class.
+/// -1 in a row that doesn't count; failure if the label is no class.
 template <typename OpTy>
 static FailureOr<int64_t> labelOf(OpTy op, const Tensor &labels, int64_t r,
                                   int64_t classes) {
@@ -90,8 +90,8 @@ static FailureOr<Row> rowGradient(OpTy op, OpCall &call, int64_t r, double lse,
 
 namespace {
 
-/// dx = dlogits * table, dtable = transposed dlogits * x, dbias = the sum of
-/// the rows of dlogits: the results of an op from `first` on.
+/// Writes dx = dlogits * table, dtable = transposed dlogits * x, dbias = the
+/// sum of the rows of dlogits, to the op's results from `first` on.
 struct LinearGradients {
   template <typename OpTy>
   LinearGradients(OpTy op, OpCall &call, int first)

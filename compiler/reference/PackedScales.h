@@ -1,7 +1,7 @@
-// PackedScales.h - where the scale of a code is, if scales are packed.
+// PackedScales.h - the index of a code's scale, if scales are packed.
 //
-// The layouts of Quantize.h (runtime/kernels), written out once more: the
-// interpreter shares no text with what it checks.
+// The layouts of Quantize.h (runtime/kernels), implemented again: the
+// interpreter shares no text with the code that it checks.
 
 #ifndef TMC_COMPILER_REFERENCE_PACKEDSCALES_H
 #define TMC_COMPILER_REFERENCE_PACKEDSCALES_H
@@ -12,9 +12,9 @@
 
 namespace tmc::reference {
 
-/// The index of code (i, j)'s among `scales` packed ones of a matrix of codes.
-/// Of rows there are as many scales as rows for each 128 along a row; of
-/// squares fewer.
+/// The index of the scale of code (i, j) among the `scales` packed ones of a
+/// matrix of codes. Scales by row have one per row and 128 columns; scales by
+/// square are fewer.
 inline int64_t packedScaleAt(llvm::ArrayRef<int64_t> codes, int64_t scales,
                              int64_t i, int64_t j) {
   const int64_t blocks = (codes[1] + 127) / 128;

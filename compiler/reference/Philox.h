@@ -1,9 +1,9 @@
 // Philox.h - the counter-based random numbers of nn.random and of dropout.
 //
 // Philox4x32-10 turns a 128-bit counter and a 64-bit key into four random
-// words, without any state: the number of an element depends on the seed, the
-// step, the op's stream and the element alone. The runtime has its own
-// implementation; this one is here so that the two can be compared.
+// words, without any state: the number of an element depends only on the seed,
+// the step, the op's stream and the element. The runtime has an implementation
+// of its own, and tests compare the two.
 //
 // Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
 // 2, 3", SC 2011.

@@ -26,7 +26,7 @@ template <typename OpTy> static Window windowOf(OpTy op) {
 }
 
 /// Calls `visit(largest, output)` with the position of the first largest
-/// element of each window, -1 where the window holds nothing but padding.
+/// element of each window, -1 if the window holds only padding.
 template <typename OpTy, typename F>
 static void forEachLargest(OpTy op, const Tensor &tensor,
                            ArrayRef<int64_t> outShape, F &&visit) {

@@ -17,8 +17,8 @@ static void forEachBlock(int64_t count, int64_t size, F &&body) {
     body(begin, std::min(count, begin + size));
 }
 
-/// What codes stand for: each is multiplied by its scale, that of everything or
-/// of the block of 128 that it is in. A double holds the product.
+/// The values of codes: each code times its scale, which is the one of the
+/// tensor or of the code's block of 128. A double holds the product exactly.
 static Tensor valuesOf(const Tensor &codes, const Tensor *scale) {
   Tensor values = codes;
   if (scale && scale->rank() == 1) {
@@ -80,6 +80,7 @@ namespace {
 /// A convolution as products: per group and for some rows of output elements,
 /// the elements under the window are the columns of a matrix. With F filters of
 /// K = D * R * S weights each, and P output elements,
+/// K = D * R * S weights each, and P output elements,
 ///
 ///     output [F, P] = filter [F, K] window [K, P]
 ///
@@ -97,10 +98,10 @@ public:
         depth(filterShape[1]),
         weights(depth * filterShape[2] * filterShape[3]) {}
 
-  /// Calls `body(group, first row)` for all pieces: rows are those of all
+  /// Calls `body(group, first row)` for all pieces; rows count through all
   /// output images, one after the other.
   template <typename F> void forEachPiece(F &&body) {
-    constexpr int64_t kElements = 4096; // Of a piece: a few MB of columns.
+    constexpr int64_t kElements = 4096; // Per piece: a few MB of columns.
     int64_t rows = output.batch * output.height;
     int64_t some = std::max<int64_t>(1, kElements / output.width);
     for (int64_t group = 0; group < groups; ++group)
@@ -114,8 +115,8 @@ public:
   /// The number of output elements of the piece.
   int64_t elements() const { return (lastRow - firstRow) * output.width; }
 
-  /// Calls `visit(k, p, i)` where weight `k` of a filter meets element `i` of
-  /// the input for output element `p` of the piece.
+  /// Calls `visit(k, p, i)` where output element `p` of the piece multiplies
+  /// weight `k` of a filter with element `i` of the input.
   template <typename F> void forEachMeeting(int64_t group, F &&visit) const {
     int64_t stepC = input.at(0, 1, 0, 0), stepW = input.at(0, 0, 0, 1);
     for (int64_t row = firstRow; row < lastRow; ++row) {
@@ -138,8 +139,8 @@ public:
     }
   }
 
-  /// Calls `visit(f, p, o)` for element `o` of the output: that of filter `f`
-  /// of the group, and element `p` of the piece.
+  /// Calls `visit(f, p, o)` for element `o` of the output, which belongs to
+  /// filter `f` of the group and element `p` of the piece.
   template <typename F> void forEachOutput(int64_t group, F &&visit) const {
     int64_t stepC = output.at(0, 1, 0, 0), stepW = output.at(0, 0, 0, 1);
     for (int64_t f = 0; f < filters; ++f)
@@ -159,7 +160,7 @@ private:
 
 public:
   int64_t groups, filters, depth;
-  int64_t weights; ///< Of one filter.
+  int64_t weights; ///< Per filter.
 };
 
 } // namespace

@@ -13,7 +13,7 @@ using namespace tmc;
 using namespace tmc::reference;
 
 //===----------------------------------------------------------------------===//
-// What launches mean
+// The meaning of launches
 //===----------------------------------------------------------------------===//
 
 /// The kernels of a block in order, a loop's body once.
@@ -59,12 +59,12 @@ FailureOr<LaunchMeaning> tmc::reference::meaningOf(train::StepOp planned,
 
 namespace {
 
-/// What bytes hold that nobody has written: a NaN in every float type.
+/// The content of unwritten bytes: a NaN in every float type.
 constexpr uint8_t kGarbage = 0xff;
 
 /// A piece of memory, and how a tensor lies in it.
 struct Place {
-  uint8_t *base = nullptr; ///< Of element 0 of the strided layout's origin.
+  uint8_t *base = nullptr; ///< The address of the strided layout's origin.
   MemRefType type;
 };
 
@@ -197,8 +197,8 @@ private:
             [&](int64_t, uint8_t *to) { std::memset(to, kGarbage, size); });
   }
 
-  /// True if a result may lie on an operand: at the same place, and the kernel
-  /// reads each element before it writes it.
+  /// True if a result may lie on an operand: both are at the same address, and
+  /// the kernel reads each element before it writes it.
   bool mayOverwrite(mem::LaunchOp launch, Operation *op, unsigned output) {
     auto kernel = cast<KernelOpInterface>(op);
     SmallVector<OpResult> written;

@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace tmc::nn;
 using namespace tmc::reference;
 
-/// The scale of what has this largest magnitude; `most` is the codes' largest
-/// number.
+/// The scale for elements of largest magnitude `amax`; `most` is the largest
+/// number of the codes.
 static double scaleOf(double amax, double most, bool isBlock) {
   if (!std::isfinite(amax))
     return std::numeric_limits<double>::quiet_NaN();
@@ -19,7 +19,8 @@ static double scaleOf(double amax, double most, bool isBlock) {
     return 1;
   double scale;
   if (isBlock) {
-    // most = 1.75 * 2^e: the quotient is a power of two only where amax is so.
+    // most = 1.75 * 2^e: the quotient is a power of two only if amax is 1.75
+    // times one.
     int exponent;
     double part = std::frexp(amax / most, &exponent);
     scale = std::ldexp(1.0, part == 0.5 ? exponent - 1 : exponent);
@@ -38,7 +39,7 @@ template <typename Op> static LogicalResult quantize(Op op, OpCall &call) {
   const bool isBlock = scale.rank() > 0;
   const double most = roundTo(codes.element, 1e30);
 
-  // The scale of each element, by its index.
+  // The position in `scale` of the scale of the element at `index`.
   SmallVector<int64_t> strides = stridesOf(scale.shape);
   auto scaleAt = [&](ArrayRef<int64_t> index) {
     int64_t at = 0;
@@ -93,7 +94,7 @@ static LogicalResult quantizeBoth(QuantizeBothOp op, OpCall &call) {
   return success();
 }
 
-/// Codes and packed scales of a matrix, which is read turned or not.
+/// Codes and packed scales of a matrix, which is read transposed if `isTurned`.
 static void quantizePacked(const Tensor &x, bool isTurned, Tensor &codes,
                            Tensor &scale) {
   const double most = roundTo(codes.element, 1e30);

@@ -36,7 +36,8 @@ static LogicalResult reduce(ReduceOp op, OpCall &call) {
       break;
     }
   };
-  // Where an element goes doesn't depend on its index in a reduced dimension.
+  // The position of an element's result doesn't depend on its index in a
+  // reduced dimension.
   Walk target{0, SmallVector<int64_t>(input.rank(), 0)};
   SmallVector<int64_t> strides = stridesOf(out.shape);
   for (int64_t dim = 0, kept = 0; dim < input.rank(); ++dim)

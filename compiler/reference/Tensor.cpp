@@ -63,7 +63,7 @@ int64_t tmc::reference::elementBytes(Element element) {
 }
 
 /// Rounds to `digits` significant bits, with subnormals below 2^minExponent.
-/// The result may be larger than what a type of so many digits can hold.
+/// The result may be larger than a type of so many digits can hold.
 static double roundBinary(double value, int digits, int minExponent) {
   if (value == 0 || !std::isfinite(value))
     return value;
@@ -106,7 +106,7 @@ double tmc::reference::roundTo(Type type, double value) {
              : rounded;
 }
 
-/// What LLVM calls a narrow element's format.
+/// LLVM's name for a narrow element's format.
 static const llvm::fltSemantics &semanticsOf(Element element) {
   switch (element) {
   case Element::F8E4M3:

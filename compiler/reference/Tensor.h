@@ -1,10 +1,10 @@
-// Tensor.h - the value the reference interpreter computes with.
+// Tensor.h - the values that the reference interpreter computes with.
 //
 // A shape, an element type, and the elements in row-major order: floating point
-// as double, whatever the element type, integers exactly as int64_t (an i1 is 0
-// or 1). Rounding to the element type is a separate, explicit step: by the
-// interpreter's default f32 is computed in double, so that two programs that
-// mean the same differ by about 1e-15 and not by 1e-7.
+// as double for every element type, integers exactly as int64_t (an i1 is 0 or
+// 1). Rounding to the element type is a separate, explicit step: by the
+// interpreter's default f32 is computed in double, so that two programs of the
+// same meaning differ by rounding in double and not by 1e-7.
 //
 //     Tensor x(Element::F32, {2, 3});        // zeros
 //     x.floats[linearIndex({1, 2}, x.shape)] = 0.1;
@@ -47,18 +47,19 @@ int64_t elementBytes(Element element);
 /// True for floating-point elements of fewer bits than f32.
 bool isNarrow(Element element);
 
-/// `value` as `element` can hold it: to nearest, ties to even. What is too
-/// large becomes infinite, in 8 bits the largest number. Narrow elements are
-/// rounded to f32 first, in which kernels compute them. Doubles pass through.
+/// `value` as `element` can hold it: to nearest, ties to even. A value that is
+/// too large becomes infinite, or the largest number in types of 8 bits. Narrow
+/// elements are rounded to f32 first, because kernels compute them in f32.
+/// Doubles pass through.
 double roundTo(Element element, double value);
-/// The same of a float type, TF32 among them.
+/// The same for a float type, including TF32.
 double roundTo(mlir::Type type, double value);
 
 struct Tensor {
   Element element = Element::F64;
   llvm::SmallVector<int64_t> shape;
-  std::vector<double> floats; ///< As many as elements, or empty for integers.
-  std::vector<int64_t> ints;  ///< As many as elements, or empty for floats.
+  std::vector<double> floats; ///< One per element, or empty for integers.
+  std::vector<int64_t> ints;  ///< One per element, or empty for floats.
 
   Tensor() = default;
   /// Zeros.
@@ -66,7 +67,7 @@ struct Tensor {
   /// Zeros of a statically shaped type.
   explicit Tensor(mlir::ShapedType type);
 
-  /// The elements of a constant. Splats are spread.
+  /// The elements of a constant. A splat is expanded.
   static Tensor fromAttr(mlir::DenseElementsAttr attr);
   /// Reads elements as the compiled step stores them, little-endian and dense.
   static Tensor fromBytes(Element element, llvm::ArrayRef<int64_t> shape,
@@ -78,7 +79,7 @@ struct Tensor {
   int64_t rank() const { return shape.size(); }
   int64_t size() const { return isFloat() ? floats.size() : ints.size(); }
 
-  /// Element `index` as a number, for ops that don't care which kind it is.
+  /// Element `index` as a number, for ops that accept both kinds.
   double number(int64_t index) const {
     return isFloat() ? floats[index] : double(ints[index]);
   }
@@ -102,7 +103,7 @@ int64_t linearIndex(llvm::ArrayRef<int64_t> index,
                     llvm::ArrayRef<int64_t> shape);
 
 /// Calls `visit(index, position)` for every index of `shape` in row-major
-/// order; a scalar has one, empty.
+/// order; a scalar has one empty index.
 void forEachIndex(
     llvm::ArrayRef<int64_t> shape,
     llvm::function_ref<void(llvm::ArrayRef<int64_t>, int64_t)> visit);

@@ -40,7 +40,7 @@ static LogicalResult microBatch(MicroBatchOp op, OpCall &call) {
 void tmc::reference::addTrain(OpTable &table) {
   table.add<MicroBatchOp>(microBatch);
   addUpdates(table);
-  // A copy is what it is of; where its bytes are is of no concern here.
+  // A copy has its source's value; the interpreter ignores memory spaces.
   table.add<StashStartOp>([](StashStartOp, OpCall &call) {
     call.out(0) = call.in(0);
     return success();

@@ -17,7 +17,7 @@ static double squareSum(const Tensor &x) {
   return sum;
 }
 
-/// A scalar operand as a number, or `otherwise` where it is absent.
+/// A scalar operand as a number, or `otherwise` if it is absent.
 static double scalar(OpCall &call, Value operand, double otherwise = 0) {
   return operand ? call.in(operand).number(0) : otherwise;
 }
@@ -30,7 +30,7 @@ static LogicalResult gradNorm(GradNormOp op, OpCall &call) {
   double norm = std::sqrt(sum) / scale;
   call.out(0).floats[0] = norm;
   double clip = maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
-  // Of a norm that isn't finite nothing moves.
+  // A norm that isn't finite makes `clip` NaN, which skips the updates.
   call.out(1).floats[0] = std::isfinite(norm) ? clip / scale : NAN;
   return success();
 }
@@ -60,9 +60,8 @@ static LogicalResult lossScale(LossScaleOp op, OpCall &call) {
   return success();
 }
 
-/// Whether the update of `op` is skipped: the first results are then the
-/// `kept` operands and the copy as they are, and the last is the gradient's
-/// square.
+/// If the update of `op` is skipped, returns true and writes the results: first
+/// the unchanged `kept` operands and copy, then the square sum of the gradient.
 template <typename Op>
 static bool isSkipped(Op op, OpCall &call, SmallVector<Value> kept) {
   if (scalar(call, op.getStep()) != 0 &&
@@ -76,8 +75,8 @@ static bool isSkipped(Op op, OpCall &call, SmallVector<Value> kept) {
   return true;
 }
 
-/// What every update ends with: the copy of the new parameter, which its type
-/// rounds, and the gradient's square.
+/// The last results of every update: the copy of the new parameter, which its
+/// type rounds, and the square sum of the gradient.
 template <typename Op> static void finish(Op op, OpCall &call) {
   unsigned last = op->getNumResults() - 1;
   if (op.getCopy())
@@ -87,13 +86,13 @@ template <typename Op> static void finish(Op op, OpCall &call) {
 
 namespace {
 
-/// Rounds to bf16 by chance, with the draws of an update.
+/// Stochastic rounding to bf16, with the draws of an update.
 class ChanceRounding {
 public:
   ChanceRounding(std::optional<uint64_t> stream, double step)
       : stream(uint32_t(stream.value_or(0))), step(uint32_t(int64_t(step))) {}
 
-  /// Puts `x`, value `which` of element `i`, into result `to`.
+  /// Writes `x`, value `which` of element `i`, to result `to`.
   void put(OpCall &call, unsigned to, int64_t i, double x, int which) const {
     Tensor &out = call.out(to);
     bool isNarrow = out.element == Element::BF16 && call.isRounded(out.element);
@@ -106,7 +105,7 @@ private:
   double rounded(double x, int64_t i, int which) const {
     if (!std::isfinite(x) || x == 0)
       return x;
-    // The unit of bf16's last place: 8 digits, and none below 2^-133.
+    // The unit of bf16's last place: 8 digits, at least 2^-133.
     int exponent;
     std::frexp(x, &exponent);
     double unit = std::ldexp(1.0, std::max(exponent - 8, -133));
@@ -123,7 +122,7 @@ private:
 
 } // namespace
 
-/// AdamW of one element. `Op` is one of its kinds.
+/// AdamW of one element. `Op` is one of the ops with this rule.
 template <typename Op> struct AdamWRule {
   double lr, clip, beta1, beta2, epsilon, decay, stepSize, rootCorrection;
   ChanceRounding rounding;
@@ -165,7 +164,7 @@ static LogicalResult adamW(AdamWOp op, OpCall &call) {
   return success();
 }
 
-/// The values of 8-bit codes, in order: the middles of 2^i equal parts (of
+/// The values of 8-bit codes, in order: the midpoints of 2^i equal parts (of
 /// 2^(i+1) without a sign) of [0.1, 1] times 10^(i-6), i = 0..6, with both
 /// signs or one; 0; 1.
 static std::vector<double> dynamicCodes(bool isSigned) {
@@ -181,7 +180,7 @@ static std::vector<double> dynamicCodes(bool isSigned) {
   return values;
 }
 
-/// The moments that codes and maxima stand for, and back.
+/// The moments of codes and maxima, and back.
 static std::vector<double> decode(ArrayRef<double> values, const Tensor &codes,
                                   const Tensor &maxima) {
   std::vector<double> moments(codes.size());
@@ -206,7 +205,7 @@ static void encode(ArrayRef<double> values, ArrayRef<double> moments,
   }
 }
 
-/// Params and moments move where their gradient is finite.
+/// Updates params and moments only where their gradient is finite.
 template <typename Rule>
 static void updateFinite(Rule &rule, OpCall &call, const Tensor &param,
                          const Tensor &grad, std::vector<double> &m,
@@ -239,7 +238,7 @@ static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
   return success();
 }
 
-/// The values of codes of 4 bits, in order. With a sign: the middles of 2^i
+/// The values of codes of 4 bits, in order. With a sign: the midpoints of 2^i
 /// equal parts of [0.1, 1] times 10^(i-2), i = 0..2, their negatives, 0 and 1;
 /// without: the sixteenths from the first to the last.
 static std::vector<double> nibbleCodes(bool isSigned) {
@@ -259,7 +258,7 @@ static std::vector<double> nibbleCodes(bool isSigned) {
   return values;
 }
 
-/// The moments that codes of 4 bits and scales stand for, and back.
+/// The moments of codes of 4 bits and scales, and back.
 static std::vector<double> unpack(ArrayRef<double> values, const Tensor &codes,
                                   const Tensor &scales) {
   std::vector<double> moments;
@@ -317,7 +316,8 @@ static double rootMeanSquare(ArrayRef<double> x) {
   return std::sqrt(sum / double(x.size()));
 }
 
-/// The second moments of Adafactor's elements; the new moments are results.
+/// The second moments of Adafactor's elements; writes the new factors of the
+/// moments to results.
 static std::vector<double> adafactorMoments(AdafactorOp op, OpCall &call,
                                             ArrayRef<double> grad,
                                             double weight) {

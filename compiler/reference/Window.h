@@ -1,8 +1,8 @@
 // Window.h - images in either layout, and windows that slide over them.
 //
-// What convolutions and pools have in common: where element (n, c, h, w) of an
-// image is, and which elements of the input the window of an output element
-// covers. Elements in the padding don't exist and aren't visited.
+// Convolutions and pools share two functions: the position of element (n, c, h,
+// w) of an image, and the elements of the input that the window of an output
+// element covers. Elements in the padding don't exist and aren't visited.
 
 #ifndef TMC_COMPILER_REFERENCE_WINDOW_H
 #define TMC_COMPILER_REFERENCE_WINDOW_H
@@ -36,9 +36,8 @@ struct Window {
          llvm::ArrayRef<int64_t> dilations, llvm::ArrayRef<int64_t> size)
       : strides(strides), padding(padding), dilations(dilations), size(size) {}
 
-  /// Calls `visit(h, w, r, s)` for the elements (h, w) of the input under the
-  /// elements (r, s) of the window that output (oh, ow) sees, in row-major
-  /// order.
+  /// Calls `visit(h, w, r, s)` for each element (h, w) of the input under
+  /// element (r, s) of the window of output (oh, ow), in row-major order.
   template <typename F>
   void forEach(const Image &input, int64_t oh, int64_t ow, F &&visit) const {
     for (int64_t r = 0; r < size[0]; ++r) {

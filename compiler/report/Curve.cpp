@@ -36,7 +36,7 @@ std::string tmc::curveCsv(const Curve &curve) {
 
 namespace {
 
-/// Maps data to a box of the picture and finds round ticks.
+/// Maps data to a box of the picture and chooses round ticks.
 struct Axis {
   double low, high;  // Data.
   double begin, end; // Picture.
@@ -124,7 +124,7 @@ std::string tmc::curveSvg(const Curve &curve) {
       }
     os << "\"/>\n";
   };
-  // Few points' bounds say nothing of the budgets between them.
+  // The bounds of a few points don't hold for the budgets between them.
   if (!curve.isSparse)
     line("bound", [](const CurvePoint &p) { return p.lowerBoundPct; });
   line("plans", [](const CurvePoint &p) { return p.overheadPct; });
@@ -136,7 +136,8 @@ std::string tmc::curveSvg(const Curve &curve) {
                         p.levers.empty() ? "" : ", " + p.levers);
   };
   const std::string *before = nullptr;
-  int row = 0; // Labels of neighbours in turn, so that they don't overlap.
+  // Labels of neighbours alternate between rows, so that they don't overlap.
+  int row = 0;
   for (const CurvePoint &p : curve.points) {
     dot(p, "plan", 3);
     if (!p.levers.empty() && (!before || *before != p.levers)) {
@@ -149,7 +150,8 @@ std::string tmc::curveSvg(const Curve &curve) {
     before = &p.levers;
   }
   if (curve.plan.arenaBytes >= 0) {
-    CurvePoint shown = curve.plan; // A budget beyond the curve: at its end.
+    // A budget beyond the curve is drawn at its end.
+    CurvePoint shown = curve.plan;
     shown.budgetBytes =
         std::min(shown.budgetBytes, curve.points.back().budgetBytes);
     dot(shown, "this", 5);

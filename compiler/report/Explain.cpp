@@ -72,7 +72,8 @@ namespace {
 struct Contents {
   explicit Contents(const PlanTrace &trace)
       : tensorsOf(trace.values.size()), homeOf(trace.values.size(), -1) {
-    for (size_t t = 0; t < trace.tensors.size(); ++t) // By when they begin.
+    // In order of their beginnings.
+    for (size_t t = 0; t < trace.tensors.size(); ++t)
       tensorsOf[trace.values[trace.tensors[t].value].content].push_back(
           int32_t(t));
     for (size_t v = 0; v < trace.values.size(); ++v)
@@ -80,15 +81,16 @@ struct Contents {
         homeOf[trace.values[v].content] = int32_t(v);
   }
 
-  std::vector<std::vector<int32_t>> tensorsOf; // Of each content, by begin.
-  std::vector<int32_t> homeOf; // The form of it that persists, or -1.
+  std::vector<std::vector<int32_t>> tensorsOf; // Per content, by begin.
+  std::vector<int32_t> homeOf; // The content's form that persists, or -1.
 };
 
-/// Tells of one content: the value `index` and its other forms.
+/// Prints the text about one content: the value `index` and its other forms.
 class Teller {
 public:
-  /// `tensors`: those of the value itself; `all`: of its forms, too, by when
-  /// they begin. `home`: the form that persists, or -1.
+  /// `tensors` are those of the value itself, `all` also those of its forms,
+  /// both in order of their beginnings. `home` is the form that persists, or
+  /// -1.
   Teller(const PlanTrace &trace, int32_t index,
          const std::vector<int32_t> &tensors, const std::vector<int32_t> &all,
          int32_t home)
@@ -141,7 +143,7 @@ private:
            move.engine + ", " + fromPs(move.costPs);
   }
 
-  /// When work runs, and how long the kernels wait for it.
+  /// The time at which work runs, and the time that the kernels wait for it.
   std::string timeText(const PlanTrace::Launch &work) const {
     if (work.other < 0)
       return "";
@@ -187,8 +189,8 @@ private:
     line(where, 2);
   }
 
-  /// What would be alive on the device between two launches if the value were
-  /// held over them, against the budget.
+  /// The bytes that would be alive on the device between two launches if the
+  /// value were held over them, against the budget.
   std::string heldText(int32_t from, int32_t to) const {
     int64_t most = 0;
     for (int32_t l = from; l < to; ++l)
@@ -216,7 +218,7 @@ private:
          2);
   }
 
-  /// What the kernels would do for a value that isn't held.
+  /// The cost of recomputing a value that isn't held.
   static std::string againText(const PlanTrace::Gap &gap) {
     return gap.leastPs < 0
                ? "no kernel can make it again"
@@ -240,7 +242,7 @@ private:
          2);
   }
 
-  /// What moving a value would take that stays.
+  /// The cost of moving a value that stays.
   void tellLinks(const PlanTrace::Gap &gap) {
     if (gap.movePs >= 0)
       line("to the host and back would take " + fromPs(gap.movePs) +

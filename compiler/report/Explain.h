@@ -1,5 +1,5 @@
-// Explain.h - why a plan keeps this tensor and makes that one again, in words
-// and numbers, for `tmc explain`.
+// Explain.h - for `tmc explain`: why a plan keeps one tensor and recomputes
+// another, in words and numbers.
 
 #ifndef TMC_COMPILER_REPORT_EXPLAIN_H
 #define TMC_COMPILER_REPORT_EXPLAIN_H
@@ -10,20 +10,20 @@
 
 namespace tmc {
 
-/// What became of a value, in one word or two: "kept", "recomputed", "in
-/// place", "persistent", "short-lived".
+/// The plan's decision about a value, in one or two words: "kept",
+/// "recomputed", "in place", "persistent", "short-lived".
 std::string decisionOf(const PlanTrace &trace, int32_t value,
                        const std::vector<int32_t> &tensors);
 
-/// "bf16: factor of lm_head's product": a value's type, and why it has it.
+/// "bf16: factor of lm_head's product": a value's type and the reason for it.
 std::string typeText(const PlanTrace::Value &value);
 
-/// The tensors that the decisions are about, the largest first: one line each.
+/// The tensors with decisions, the largest first: one line each.
 std::string explainAll(const PlanTrace &trace, int count = 24);
 
-/// Everything about the tensors whose names match `glob` (`*`, `?`, `[..]`); a
-/// name without wildcards also matches what goes by it with a tag, "NAME
-/// (backward)". An error: none does; the notes have names alike.
+/// All facts about the tensors whose names match `glob` (`*`, `?`, `[..]`). A
+/// name without wildcards also matches the same name with a tag, "NAME
+/// (backward)". Error: no name matches; the notes list similar names.
 Expected<std::string> explainTensors(const PlanTrace &trace,
                                      const std::string &glob);
 

@@ -1,5 +1,5 @@
-// Pickle.h - writes Python's pickle format (protocol 2), as far as plain data
-// goes: dicts, lists, strings, whole numbers. Equal strings are written once.
+// Pickle.h - writes Python's pickle format (protocol 2), for plain data only:
+// dicts, lists, strings, integers. Equal strings are written once.
 //
 //     Pickler p;
 //     p.beginDict();
@@ -7,7 +7,7 @@
 //     p.end();
 //     std::string bytes = p.finish();
 //
-// Only opcodes that common viewers read as well are used.
+// Only opcodes that common viewers support are used.
 // Source: the opcode table of CPython's Lib/pickletools.py.
 
 #ifndef TMC_COMPILER_REPORT_PICKLE_H
@@ -37,12 +37,12 @@ public:
   }
   void value(int64_t number);
 
-  /// The bytes; everything that was begun has been ended.
+  /// The bytes; the caller must have ended every container.
   std::string finish() { return out + "."; }
 
 private:
   struct Container {
-    char opcode; // That ends it.
+    char opcode; // Ends the container.
     int items = 0;
   };
   std::string out;
@@ -55,7 +55,8 @@ private:
     out += '(';
     open.push_back({ending, 0});
   }
-  /// Long lists are added in pieces: viewers pass a piece on their stack.
+  /// Long lists are added in pieces, because viewers pass each piece on their
+  /// stack.
   void item() {
     constexpr int kPiece = 1000;
     if (open.empty() || open.back().opcode != 'e')

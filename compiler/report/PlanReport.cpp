@@ -29,7 +29,7 @@ double PlanFigures::lowerBoundPct() const {
              : 0;
 }
 
-/// A figure, or null where it isn't known.
+/// A figure, or null if it isn't known.
 static json::Value known(int64_t value) {
   return value < 0 ? json::Value(nullptr) : json::Value(value);
 }
@@ -38,7 +38,7 @@ static json::Value known(double value) {
   return value < 0 ? json::Value(nullptr) : json::Value(value);
 }
 
-/// How many values of each kind the model has, their bytes and their names.
+/// The number, bytes and names of the model's values, by kind.
 static json::Object valuesJson(const Planned &planned) {
   json::Object object;
   for (auto kind :
@@ -57,7 +57,7 @@ static json::Object valuesJson(const Planned &planned) {
   return object;
 }
 
-/// Where the peak is; null where there is no plan.
+/// The place of the peak; null if there is no plan.
 static json::Value peakJson(const PlanTrace &trace) {
   if (size_t(trace.peakLaunch) >= trace.launches.size())
     return nullptr;
@@ -70,7 +70,7 @@ static json::Value peakJson(const PlanTrace &trace) {
                       {"tensors_alive", int64_t(aliveAtPeak(trace).size())}};
 }
 
-/// What was asked for, and what it meant; null where there is no plan.
+/// The precision that was asked for, and its effect; null if there is no plan.
 static json::Value precisionJson(const PlanTrace &trace,
                                  const PlanFigures &plan) {
   if (trace.launches.empty())
@@ -89,7 +89,7 @@ static json::Value precisionJson(const PlanTrace &trace,
                       {"kept_copies_bytes", plan.keptCopyBytes}};
 }
 
-/// The peak with one lever more at a time, and what each costs.
+/// The peak as levers are added one by one, and the cost of each.
 static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
   if (levers.plainPeak <= 0)
@@ -119,8 +119,8 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
       {"parameters_moved_s", double(levers.parametersCost) * 1e-12}};
 }
 
-/// What is beside the device, and what moves in a step; null where nothing
-/// does.
+/// The memory beside the device, and the moves of a step; null if nothing
+/// moves.
 static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
   if (plan.toHostBytes < 0)
     return nullptr;
@@ -144,7 +144,7 @@ static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
       {"written_bytes", known(plan.writtenBytes)}};
 }
 
-/// The levers that were free; null where none was.
+/// The levers that were free; null if none was.
 static json::Value chosenJson(const PlanFigures &plan) {
   if (plan.chosenLevers.empty())
     return nullptr;

@@ -1,4 +1,4 @@
-// PlanReport.h - a plan's figures, for machines (plan.json) and for people.
+// PlanReport.h - a plan's figures, as JSON (plan.json) and as text.
 
 #ifndef TMC_COMPILER_REPORT_PLANREPORT_H
 #define TMC_COMPILER_REPORT_PLANREPORT_H
@@ -10,13 +10,13 @@
 
 namespace tmc {
 
-/// plan.json: the schema is versioned; what isn't known is null, never 0.
+/// plan.json: the schema is versioned; an unknown figure is null, never 0.
 std::string planJson(const Planned &planned);
 
 /// "1.25 s", "3.40 ms", "12.0 us".
 std::string readableSeconds(double seconds);
 
-/// Where the peak is, in the model's names and with the user's line.
+/// The place of the peak, in the model's names and with the user's line.
 std::string peakPlace(const PlanTrace &trace);
 /// The tensors alive at the peak, the largest first.
 std::vector<int32_t> aliveAtPeak(const PlanTrace &trace);
@@ -25,7 +25,7 @@ std::vector<int32_t> aliveAtPeak(const PlanTrace &trace);
 std::string planTable(const Planned &planned);
 
 /// report.html: the same table, memory over the step, the arena, the curve over
-/// budgets, and every decision, on one page that needs nothing else.
+/// budgets, and every decision, on one page without other files.
 std::string planHtml(const Planned &planned, const Curve &curve);
 
 } // namespace tmc

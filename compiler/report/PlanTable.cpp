@@ -142,13 +142,13 @@ static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
     waited -= seconds;
     text += ", " + readableSeconds(seconds) + " for " + engine;
   }
-  // What runs on when the kernels of a trip are through.
+  // Work that still runs after the last kernel of a trip.
   if (waited > 1e-6 * plan.stepSeconds)
     text += ", " + readableSeconds(waited) + " at the end";
   return text;
 }
 
-/// What is beside the device, and what each engine does in a step.
+/// Prints the memory beside the device, and each engine's work in a step.
 static void tellSpaces(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   if (plan.toHostBytes < 0)
@@ -219,7 +219,7 @@ static void tellPrecision(Table &table, const PlanTrace &trace,
                 "kept in 16 bits, written by the updates");
 }
 
-/// What moving each kind of content buys.
+/// Prints the bytes that moving each kind of content frees, and its cost.
 static void tellMoves(Table &table, const PlanFigures &plan,
                       const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -255,7 +255,7 @@ static void tellMoves(Table &table, const PlanFigures &plan,
        levers.parametersCost, text("parameters"));
 }
 
-/// The levers that tmc chose, and what others come to.
+/// Prints the levers that tmc chose, and the figures of the alternatives.
 static void tellChosen(Table &table, const PlanFigures &plan) {
   if (plan.chosenLevers.empty())
     return;
@@ -305,7 +305,7 @@ static void tellLevers(Table &table, const PlanFigures &plan,
 }
 
 /// The components of a name, "h.3.weight" -> {"h", "*", "weight"}: numbers only
-/// count what is alike.
+/// count similar components.
 static std::vector<std::string> componentsOf(const std::string &name) {
   llvm::SmallVector<llvm::StringRef> parts;
   llvm::StringRef(name).split(parts, '.');
@@ -317,7 +317,7 @@ static std::vector<std::string> componentsOf(const std::string &name) {
 }
 
 namespace {
-/// Tensors of one kind whose names begin alike.
+/// Tensors of one kind whose names have the same first components.
 struct ValueGroup {
   std::string name;
   int64_t count = 0, bytes = 0;
@@ -357,10 +357,11 @@ groupsOf(const std::vector<const ModelValue *> &values) {
   return list;
 }
 
-/// What is trained, what is kept as it is and what a step writes beside, by
-/// groups of names: the place to see that the file says what its author meant.
+/// Prints the trained values, the frozen ones and the states that a step
+/// writes, by groups of names. A user checks here that the file was read as
+/// intended.
 static void tellValues(Table &table, const std::vector<ModelValue> &values) {
-  // Rows for groups; the others share one.
+  // The largest groups have a row each; the others share one.
   constexpr size_t kGroups = 3;
   for (auto kind :
        {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {

@@ -69,7 +69,7 @@ std::map<std::string, double> PlanTrace::waitSeconds() const {
 }
 
 PlanTrace::Moved PlanTrace::movedOf(const std::string &kind) const {
-  // What updates on the host read goes with the states.
+  // Operands of updates on the host count with the states.
   std::vector<char> isUpdating(values.size(), 0);
   for (const Launch &launch : launches)
     if (launch.engine == planning::nameOf(planning::EngineKind::Host))
@@ -85,7 +85,7 @@ PlanTrace::Moved PlanTrace::movedOf(const std::string &kind) const {
   Moved moved;
   for (const Tensor &tensor : tensors) {
     const Value &value = values[tensor.value];
-    // What a step finds there; what it leaves is in its place.
+    // Only the old value counts; the new value takes its bytes.
     if (value.persistent && !value.space.empty() && tensor.placeOf < 0 &&
         value.valueClass == kind)
       moved.homeBytes += value.bytes;
@@ -146,7 +146,7 @@ PlanTrace::levels(const std::string &space) const {
 std::map<std::string, int64_t> PlanTrace::peakByType() const {
   std::map<std::string, int64_t> bytes;
   for (const Tensor &tensor : tensors) {
-    // What takes over another's bytes at its making shares them there.
+    // A tensor that takes over another's bytes shares them while it is made.
     if (values[tensor.value].space.empty() && aloneFrom(tensor) <= peakLaunch &&
         peakLaunch < tensor.end)
       bytes[values[tensor.value].type] += values[tensor.value].bytes;
@@ -201,8 +201,8 @@ private:
   const planning::Problem &problem;
   const planning::Plan &plan;
   PlanTrace trace;
-  std::vector<PlanTrace::Phase> phaseOf;        // Of each instruction.
-  std::vector<planning::InstructionId> makerOf; // Of each value.
+  std::vector<PlanTrace::Phase> phaseOf;        // By instruction.
+  std::vector<planning::InstructionId> makerOf; // By value.
 
   std::string spaceName(planning::SpaceId space) const {
     return space ? planning::nameOf(problem.spaces[space].kind) : "";
@@ -212,8 +212,8 @@ private:
     return problem.recipes[problem.instructions[i].recipes.front()];
   }
 
-  /// Forward is what the loss is made of, an update what replaces something
-  /// that persists; the rest is the backward pass.
+  /// Forward instructions contribute to the loss, updates write persistent
+  /// values; the rest is the backward pass.
   void findPhases() {
     size_t n = problem.instructions.size();
     phaseOf.assign(n, PlanTrace::Phase::Backward);
@@ -272,7 +272,7 @@ private:
         reported.type = elementTypeOf(value);
         reported.why = reasons.whyOf(value);
       }
-    // The zeros that a sum begins as are the sum's.
+    // The zeros that initialize a sum have the sum's type and reason.
     for (size_t i = 0; i < trace.values.size(); ++i)
       if (ValueId from = problem.values[i].carriedFrom;
           !stated.valueOf[i] && from != kNone) {
@@ -315,7 +315,7 @@ private:
       reported.canRemake = canRemake[i];
       reported.space = spaceName(value.space);
       reported.content = problem.contentOf(ValueId(i));
-      if (value.formOf != kNone) { // Main forms stand before.
+      if (value.formOf != kNone) { // Main forms come first.
         reported.name = trace.values[value.formOf].name + "@" + reported.space;
         trace.values.push_back(std::move(reported));
         continue;

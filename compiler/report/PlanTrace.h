@@ -9,9 +9,9 @@
 //     tensor    one making of a value: a recomputed value is several tensors
 //     gap       a span between two uses of a value, held or bridged
 //
-// Names are the model's own. What the backward pass makes under the same name
-// says so, a gradient has its parameter's name with ".grad", and where a name
-// is still not unique the later ones are numbered.
+// Names are the model's own. A tensor that the backward pass makes under the
+// same name is marked so, a gradient has its parameter's name with ".grad", and
+// if a name is still not unique the later ones are numbered.
 
 #ifndef TMC_COMPILER_REPORT_PLANTRACE_H
 #define TMC_COMPILER_REPORT_PLANTRACE_H
@@ -34,36 +34,38 @@ struct PlanTrace {
     std::string name;
     int64_t trips = 1;
     int32_t begin = 0, end = 0; // Launches [begin, end).
-    /// How long a trip takes: all alike, or the first, a middle one, the last.
+    /// Picoseconds of a trip: one for all, or the first, a middle one, the
+    /// last.
     std::vector<int64_t> tripPs;
 
-    /// Which of these trip number `trip` is like.
+    /// The index in `tripPs` that applies to trip number `trip`.
     size_t shownAs(int64_t trip) const {
       size_t last = tripPs.size() - 1;
       return trip == 0 || last == 0 ? 0 : trip + 1 == trips ? last : 1;
     }
-    /// The one that stands for the segment.
+    /// The index in `tripPs` that represents the segment.
     size_t middle() const { return tripPs.size() > 1 ? 1 : 0; }
   };
   enum class Phase : uint8_t { Forward, Backward, Update };
   struct Launch {
-    std::string name;  // Of the op, in the model's words.
-    std::string where; // The user's line, "file.py:12"; empty: not kept.
-    /// What runs: "matmul", "fused", ...; "stash" and "fetch" start copies away
-    /// from the device and back, and "done" ends work of another engine.
+    std::string name;  // The op's, in the model's words.
+    std::string where; // The user's line, "file.py:12"; empty: unknown.
+    /// The kernel's kind: "matmul", "fused", ...; "stash" and "fetch" start
+    /// copies away from the device and back, and "done" ends work of another
+    /// engine.
     std::string kind;
     std::string engine = "compute"; // "device-to-host", ...
     Phase phase = Phase::Forward;
     bool recomputes = false;
-    int32_t instance = 0; // Which execution of its op this is.
+    int32_t instance = 0; // The number of this execution of its op.
     int64_t costPs = 0;   // Predicted, of one run.
-    /// The end of work that begins here, the beginning of what ends here; -1:
-    /// the launch is the kernels' own.
+    /// The launch that ends the work started here, or that started the work
+    /// ended here; -1: the kernels' own engine runs this launch.
     int32_t other = -1;
-    /// When it runs in each of its segment's trips, from the trip's beginning.
-    /// Of a "done": from when the kernels come to it until they go on.
+    /// Begin and end in each of its segment's trips, since the trip's
+    /// beginning. For a "done": the interval in which the kernels wait.
     std::vector<int64_t> beginPs, endPs;
-    int64_t liveBytes = 0;                // While it runs, reserved left out.
+    int64_t liveBytes = 0; // While it runs, without reserved bytes.
     int64_t hostBytes = 0, fileBytes = 0; // Alive there.
     int64_t workspaceBytes = 0;
     std::string workspaceSpace; // As `Value::space`.
@@ -76,24 +78,25 @@ struct PlanTrace {
   struct Gap {
     int32_t from = 0, to = 0; // Launches.
     bool held = false, overPeak = false;
-    std::string space;   // Where it waits meanwhile, if it is moved.
-    int64_t leastPs = 0; // By kernels, to have it again; -1: none can.
-    int64_t movePs = -1; // Of the links, there and back; -1: it can't leave.
-    int64_t breakPs = 0; // The least of both.
+    std::string space; // The space where it waits, if it is moved.
+    // The least cost for kernels to recompute it; -1: impossible.
+    int64_t leastPs = 0;
+    int64_t movePs = -1; // Link time, there and back; -1: it can't leave.
+    int64_t breakPs = 0; // The smaller of both.
     int64_t paidPs = 0;
-    int64_t waitedPs = 0; // That the kernels wait for its moves.
-    int64_t worthPs = -1; // -1: nothing proves a price.
+    int64_t waitedPs = 0; // The kernels' wait for its moves.
+    int64_t worthPs = -1; // -1: no proven price.
   };
   struct Value {
     std::string name;
     std::string valueClass; // As in reports: "activations", ...
     int64_t bytes = 0;
     bool persistent = false;
-    bool canRemake = false; // Some kernel can make it again.
+    bool canRemake = false; // Some kernel can recompute it.
     std::string space;      // "host", "file"; empty: the device.
-    int32_t content = 0;    // The value of which it is a form; itself.
-    std::string type;       // Of its elements: "bf16".
-    std::string why;        // It has this type (TypeReasons.h), or "".
+    int32_t content = 0;    // The value whose form it is, or itself.
+    std::string type;       // The element type: "bf16".
+    std::string why;        // The reason for the type (TypeReasons.h), or "".
     std::vector<Gap> gaps;
   };
   struct Tensor {
@@ -110,17 +113,17 @@ struct PlanTrace {
     std::string space; // As `Value::space`.
   };
 
-  /// Products of one element type, or decided by one exception.
+  /// Products of one element type, or those that one exception decided.
   struct Products {
     std::string name; // "bf16", "lm_head=f32"
     int64_t count = 0;
   };
 
   std::string model, target;
-  std::string precision; // As it was asked for: "bf16,lm_head=f32".
+  std::string precision; // As the user wrote it: "bf16,lm_head=f32".
   std::vector<Products> products, exceptions;
   int64_t budgetBytes = -1, arenaBytes = -1, reservedBytes = 0;
-  int64_t hostArenaBytes = -1, fileArenaBytes = -1; // -1: nothing is there.
+  int64_t hostArenaBytes = -1, fileArenaBytes = -1; // -1: the space is empty.
   double stepSeconds = -1;
   std::vector<Segment> segments;
   std::vector<Launch> launches;
@@ -131,50 +134,52 @@ struct PlanTrace {
   int64_t peakBytes = 0;
   planning::Levers levers;
 
-  /// Where something is: "", "host", "file".
+  /// The spaces with contents: "", "host", "file".
   std::vector<std::string> spaces() const;
-  /// When the kernels come to each launch, and after the last; loops once, by
-  /// a middle trip.
+  /// The time at which the kernels reach each launch, and the end of the last;
+  /// a loop counts once, with a middle trip.
   std::vector<int64_t> clockPs() const;
   /// Bytes alive in a space at each launch, by class: a value that takes over
-  /// the bytes of another counts with it while both are in use.
+  /// the bytes of another counts together with it while both are in use.
   std::map<std::string, std::vector<int64_t>>
   levels(const std::string &space) const;
-  /// From when on a tensor's bytes aren't those of what it took them from.
+  /// The first launch at which a tensor no longer shares bytes with the tensor
+  /// whose bytes it takes over.
   int32_t aloneFrom(const Tensor &tensor) const;
-  /// How long the kernels wait for each engine, in a step; 0 is left out.
+  /// Seconds that the kernels wait for each engine in a step; zeros are left
+  /// out.
   std::map<std::string, double> waitSeconds() const;
-  /// What is away from the device, in a step.
+  /// The bytes at home outside the device, and the bytes moved in a step.
   struct Moved {
-    int64_t homeBytes = 0;               // At home beside the device.
+    int64_t homeBytes = 0;               // At home outside the device.
     int64_t outBytes = 0, backBytes = 0; // From the device, and to it.
   };
-  /// Of "parameters", "optimizer" or "activations": what else kernels make.
+  /// `kind`: "parameters", "optimizer" or "activations" (all other values that
+  /// kernels make).
   Moved movedOf(const std::string &kind) const;
   /// Recomputations among the launches.
   int64_t recomputations() const;
   /// Tensors of each value, in order of `begin`.
   std::vector<std::vector<int32_t>> tensorsOf() const;
-  /// Bytes of the tensors alive at the peak, by their elements' type: the peak
-  /// less workspace.
+  /// Bytes of the tensors alive at the peak, by element type: the peak without
+  /// workspace.
   std::map<std::string, int64_t> peakByType() const;
 };
 
-/// What becomes of `plan` for `stated`, before the step is rewritten. `problem`
-/// is what was solved. Buffers come later (`placePlanTrace`).
+/// The trace of `plan` for `stated`, before the step is rewritten. `problem` is
+/// the solved problem. `placePlanTrace` adds the buffers later.
 PlanTrace planTraceOf(const StepProblem &stated,
                       const planning::Problem &problem,
                       const planning::Plan &plan);
 
-/// Adds the buffers of the program that the trace's plan became.
+/// Adds the buffers of the program to which the trace's plan was lowered.
 void placePlanTrace(PlanTrace &trace, mlir::ModuleOp module);
 
-/// How long each moment of the program takes on its engine, as it was planned;
-/// 0 of a done.
+/// Predicted seconds of each moment of the program on its engine; 0 for a done.
 std::vector<double> predictedSeconds(const PlanTrace &trace,
                                      mem::ProgramOp program);
 
-/// plan-trace.json, and back. An error: the text is no trace of this schema.
+/// plan-trace.json, and back. Error: the text is no trace of this schema.
 std::string planTraceJson(const PlanTrace &trace);
 Expected<PlanTrace> readPlanTrace(const std::string &text);
 

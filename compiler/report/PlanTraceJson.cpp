@@ -1,5 +1,5 @@
-// PlanTraceJson.cpp - plan-trace.json: compact rows, for programs of ours to
-// read again.
+// PlanTraceJson.cpp - plan-trace.json: compact rows, which only our own
+// programs read.
 
 #include "compiler/report/PlanTrace.h"
 
@@ -11,13 +11,13 @@ namespace json = llvm::json;
 
 static constexpr int64_t kTraceSchema = 5;
 
-/// A value of the trace is a row of a dozen; a step of a hundred thousand
-/// launches has some millions of rows.
+/// A value of the trace is a row of a dozen numbers; a step of a hundred
+/// thousand launches has some millions of rows.
 static constexpr JsonLimits kTraceLimits{.maxDepth = 16, .maxValues = 64 << 20};
 
 namespace {
 
-/// Calls `f(name, field)` for every plain field, in both directions.
+/// Calls `f(name, field)` for every plain field, for reading and for writing.
 template <typename T, typename F>
 void fieldsOf(T &launch, F f) requires
     std::is_same_v<std::remove_const_t<T>, PlanTrace::Launch> {
@@ -153,7 +153,7 @@ template <typename T> json::Array numbers(const std::vector<T> &list) {
   return array;
 }
 
-/// Reads fields and remembers whether all were there and of their kind.
+/// Reads fields; `ok` is false once one was missing or of another kind.
 class Reader {
 public:
   bool ok = true;
@@ -313,7 +313,7 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
                  t.end <= launches &&
                  t.placeOf < int64_t(trace.tensors.size()) &&
                  t.buffer < int64_t(trace.buffers.size());
-  // Each launch stands in a segment, and has a time in each of its trips.
+  // Each launch belongs to a segment, and has a time in each of its trips.
   int32_t laid = 0;
   for (const PlanTrace::Segment &s : trace.segments) {
     reader.ok &= s.begin == laid && s.begin <= s.end && s.end <= launches &&

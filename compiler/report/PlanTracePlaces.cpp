@@ -13,17 +13,17 @@ using namespace tmc;
 
 namespace {
 
-/// What becomes of one result of one launch.
+/// The use of one result of one launch.
 struct Made {
   bool isRead = false;
-  bool updates = false; // Something that persists, in its place.
+  bool updates = false; // Takes the place of a persistent value.
 };
 
 } // namespace
 
-/// Which buffer each result that the trace's launch writes is in; -1 where it
-/// was dropped. A launch doesn't write what nobody reads; and of several by
-/// which something could be updated, the last one does it.
+/// The buffer of each result of the trace's launch; -1 if the result was
+/// dropped. A launch writes no unread result; if several results could update
+/// the same value, the last one does.
 static std::vector<int32_t>
 outputsOf(mem::LaunchOp launch, const PlanTrace &trace,
           const std::vector<Made> &made,
@@ -49,9 +49,9 @@ outputsOf(mem::LaunchOp launch, const PlanTrace &trace,
   return result;
 }
 
-/// The trace's launch that each moment of the program is; -1 where a fill of
-/// zeros stands. That is an execution of the plan, too, but may have another
-/// place among those before the loop.
+/// The trace's launch at each moment of the program; -1 at a fill with zeros. A
+/// fill is also an execution of the plan, but its position among the launches
+/// before the loop may differ.
 static std::vector<int32_t> launchesAt(const PlanTrace &trace,
                                        const MemLiveness &live) {
   std::vector<int32_t> launchAt(live.moments.size(), -1);
@@ -71,7 +71,7 @@ std::vector<double> tmc::predictedSeconds(const PlanTrace &trace,
                                           mem::ProgramOp program) {
   constexpr double kPicosecond = 1e-12;
   MemLiveness live = memLiveness(program);
-  std::vector<int64_t> fills; // What each takes, in the plan's order.
+  std::vector<int64_t> fills; // Picoseconds of each, in the plan's order.
   for (const PlanTrace::Launch &launch : trace.launches)
     if (launch.kind == "fill")
       fills.push_back(launch.costPs);
@@ -115,7 +115,8 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
                                            : "file"});
     }
     std::map<std::pair<int32_t, int32_t>, Made> madeAt;
-    std::vector<bool> stays; // Of each tensor: in the place of what persists.
+    // By tensor: it is in the place of a persistent value.
+    std::vector<bool> stays;
     for (const PlanTrace::Tensor &tensor : trace.tensors) {
       bool updates = tensor.placeOf >= 0 && stays[tensor.placeOf];
       stays.push_back(trace.values[tensor.value].persistent || updates);

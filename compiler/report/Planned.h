@@ -1,5 +1,5 @@
 // Planned.h - a planned step as the reports see it: its figures, its trace, the
-// model's values. Whoever plans fills it; no report asks for anything else.
+// model's values. The planner's caller fills it; reports use nothing else.
 
 #ifndef TMC_COMPILER_REPORT_PLANNED_H
 #define TMC_COMPILER_REPORT_PLANNED_H
@@ -14,7 +14,8 @@
 
 namespace tmc {
 
-/// A parameter or state of the model: what has a value before the first step.
+/// A parameter or state of the model: a value that exists before the first
+/// step.
 struct ModelValue {
   enum Kind { Trained, Frozen, State };
   std::string name;                 // The model's own.
@@ -28,17 +29,17 @@ struct ModelValue {
 /// "trained", "frozen", "state": the keys of plan.json.
 const char *nameOf(ModelValue::Kind kind);
 
-/// A lever that tmc chose, and what the best plan with another value of it
-/// comes to, planned coarsely: with a less harmful one where there is one.
+/// A lever that tmc chose, and the best coarse plan with another value of it:
+/// with a less harmful value if there is one.
 struct ChosenLever {
   std::string lever, value; // "precision", "bf16"
-  std::string instead;      // "f32"; empty: nothing else is known.
-  double seconds = -1;      // Of the quickest plan known; -1: no plan.
-  double atLeast = -1;      // Where none was sought: what every plan takes.
+  std::string instead;      // "f32"; empty: no other is known.
+  double seconds = -1;      // The fastest known plan; -1: no plan.
+  double atLeast = -1;      // Without a plan: the bound of every plan.
 };
 
-/// The figures of a finished plan: what plan.json and the reports hold. -1 or a
-/// negative number: unknown.
+/// The figures of a finished plan, for plan.json and the reports. A negative
+/// number is unknown.
 struct PlanFigures {
   int64_t budgetBytes = -1, arenaBytes = -1, livePeakBytes = -1;
   int64_t reservedBytes = 0;
@@ -58,29 +59,29 @@ struct PlanFigures {
   /// The smallest budget that is known to work; -1: none was sought. The budget
   /// below which no plan exists that the flags allow.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
-  bool smallestStoppedEarly = false; // Its search was, by its counted work.
-  /// Of parameters' copies in 16 bits that updates write; 0: none.
+  bool smallestStoppedEarly = false; // The work limit ended its search.
+  /// Bytes of the parameters' 16-bit copies that updates write; 0: none.
   int64_t keptCopyBytes = 0;
   int64_t recomputedOps = -1, launches = -1, copies = -1;
-  /// Beside the device; -1: nothing is there, nothing moves.
+  /// Outside the device; -1: nothing is there, nothing moves.
   int64_t hostArenaBytes = -1, hostPeakBytes = -1;
   int64_t fileArenaBytes = -1, filePeakBytes = -1;
   int64_t toHostBytes = -1, toDeviceBytes = -1; // Moved in a step.
   int64_t readBytes = -1, writtenBytes = -1;    // From and to files.
   int64_t transfers = -1, hostUpdates = -1;
-  /// Predicted, that each engine works in a step, by its name.
+  /// Predicted seconds that each engine works in a step, by its name.
   std::map<std::string, double> busySeconds;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
-  int64_t tiles = 1;     // Of rows between wide products.
-  std::string batchNorm; // Whose statistics, if not the whole batch's.
-  /// Of the step with one micro-batch and nothing in place, where there are
-  /// several; predicted time without a budget.
+  int64_t tiles = 1;     // Tiles of rows between wide products.
+  std::string batchNorm; // The source of statistics, if not the whole batch.
+  /// With several micro-batches: the peak of the step with one micro-batch and
+  /// without in-place results, and its predicted time without a budget.
   int64_t unsplitBytes = -1;
   double unsplitSeconds = -1;
   double planSeconds = 0;
-  /// Where levers were free: those, how many settings of them were looked at
-  /// and how many there are.
+  /// If levers were free: the chosen ones, the number of settings that were
+  /// planned, and the number of all settings.
   std::vector<ChosenLever> chosenLevers;
   int64_t settingsSeen = 0, settings = 0;
 
@@ -94,8 +95,9 @@ struct Planned {
   const PlanFigures &figures;
   const PlanTrace &trace;
   const std::vector<ModelValue> &values;
-  int64_t weightBytes = -1; // Written beside the step; -1: not asked for.
-  /// Of a compiled step: its library's file and its identity; empty: a plan.
+  int64_t weightBytes = -1; // Written beside the step; -1: not requested.
+  /// For a compiled step: its library's file and its identity; empty: only a
+  /// plan.
   std::string library, identity;
 };
 

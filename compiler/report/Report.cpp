@@ -1,7 +1,8 @@
 // Report.cpp - report.html: the page of ReportPage.html with a plan's data.
 //
-// The page draws on canvases from columns of numbers, so that thousands of
-// buffers stay light. Everything is inline; it asks for nothing from a network.
+// The page draws on canvases from columns of numbers, so that it stays fast
+// with thousands of buffers. Everything is inline; the page loads nothing from
+// a network.
 
 #include "compiler/emit/Emit.h"
 #include "compiler/report/Explain.h"
@@ -18,7 +19,7 @@ static constexpr char kPage[] =
 #include "compiler/report/ReportPage.inc"
     ;
 
-/// Inside a script nothing may look like its end.
+/// Text in a script must not contain anything that looks like the script's end.
 static std::string inScript(json::Value value) {
   std::string safe;
   for (char c : jsonText(value))
@@ -31,7 +32,7 @@ static std::string inScript(json::Value value) {
 
 namespace {
 
-// Numbers that the page's script knows as well.
+// The page's script uses the same numbers.
 enum Layer {
   Parameters,
   Optimizer,
@@ -43,7 +44,7 @@ enum Layer {
   Workspace
 };
 enum Fate { Persistent, Held, Remade, InPlace, Short, Moved };
-// "", "host" and "file" are 0, 1 and 2; engines as they are drawn.
+// "", "host" and "file" are 0, 1 and 2; engines are in the order of drawing.
 constexpr const char *kEngines[] = {"compute",        "device-to-host",
                                     "host-to-device", "host",
                                     "file-write",     "file-read"};
@@ -63,7 +64,7 @@ Layer layerOf(const PlanTrace::Value &value, const std::string &decision) {
   return decision == "recomputed" ? Again : Kept;
 }
 
-/// The class of what a launch moves.
+/// The class of the value that a launch moves.
 int64_t groupOf(const PlanTrace &trace, const PlanTrace::Launch &launch) {
   if (!launch.isMove())
     return -1;
@@ -234,7 +235,7 @@ std::string valueLists(const Planned &planned) {
 
 using Filling = std::pair<llvm::StringRef, std::string>;
 
-/// `page` with texts in place of marks. What a text holds is no mark.
+/// Replaces marks in `page` by texts. A mark inside a text isn't replaced.
 std::string filled(llvm::StringRef page, llvm::ArrayRef<Filling> fillings) {
   std::string text;
   while (true) {
@@ -255,7 +256,7 @@ std::string filled(llvm::StringRef page, llvm::ArrayRef<Filling> fillings) {
 
 } // namespace
 
-/// What the curve shows.
+/// The caption of the curve.
 static std::string curveText(const Curve &curve) {
   if (!curve.isSparse)
     return "Plans for other budgets (dots), what no plan with the same order "

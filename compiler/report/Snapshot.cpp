@@ -10,7 +10,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-/// Where the arena seems to begin: offset 0 would read as no address.
+/// The arena's address in the snapshot: viewers would take 0 for no address.
 static constexpr int64_t kArenaAddress = int64_t(1) << 32;
 
 namespace {
@@ -47,9 +47,9 @@ public:
 private:
   const PlanTrace &trace;
   Pickler p;
-  std::vector<int64_t> startUs; // Of each launch, in microseconds.
+  std::vector<int64_t> startUs; // By launch, in microseconds.
 
-  // The space that is being written: its number, and its arena.
+  // The space that is being written: its number, and its arena's size.
   std::string space;
   int64_t device = 0, arenaBytes = 0;
 
@@ -74,7 +74,7 @@ private:
     p.end();
   }
 
-  /// The tensor first, then who makes it.
+  /// The tensor first, then the launch that makes it.
   void frames(const std::string &tensor, int32_t maker) {
     p.key("frames");
     p.beginList();
@@ -90,7 +90,8 @@ private:
     p.end();
   }
 
-  /// The arena as the step leaves it: what persists, and gaps in between.
+  /// The arena at the end of the step: persistent buffers, and gaps between
+  /// them.
   void writeSegment() {
     std::map<int64_t, const PlanTrace::Buffer *> staying;
     for (const PlanTrace::Buffer &buffer : trace.buffers)
@@ -166,15 +167,17 @@ private:
     std::string name;
   };
 
-  /// Frees come before allocations: who takes over a place follows who had it.
+  /// Frees come before allocations: a new tensor takes a place after the old
+  /// one has left it.
   void writeEvents() {
-    std::vector<int32_t> until; // Of each tensor, or until it gives its place.
+    // The end of each tensor, or the launch that takes its place.
+    std::vector<int32_t> until;
     for (const PlanTrace::Tensor &tensor : trace.tensors)
       until.push_back(tensor.end);
     for (const PlanTrace::Tensor &next : trace.tensors)
       if (next.placeOf >= 0)
         until[next.placeOf] = std::min(until[next.placeOf], next.begin);
-    // The program may reuse a buffer where the plan doesn't say so.
+    // The program may reuse a buffer where the plan doesn't state it.
     std::vector<int32_t> lastIn(trace.buffers.size(), -1);
     for (size_t t = 0; t < trace.tensors.size(); ++t)
       if (int32_t buffer = trace.tensors[t].buffer; buffer >= 0) {
@@ -225,7 +228,7 @@ std::string tmc::memorySnapshot(const PlanTrace &trace) {
 
 namespace {
 
-/// The lanes, in the order in which they are drawn.
+/// The lanes, in the order of drawing.
 constexpr const char *kLanes[] = {"compute", "device-to-host", "host-to-device",
                                   "host",    "file-write",     "file-read"};
 
@@ -247,7 +250,7 @@ public:
     for (const PlanTrace::Segment &segment : trace.segments)
       for (int64_t trip = 0; trip < segment.trips; ++trip) {
         size_t shown = segment.shownAs(trip);
-        int64_t clock = 0; // Of the kernels.
+        int64_t clock = 0; // The kernels' time.
         for (int32_t l = segment.begin; l < segment.end; ++l) {
           addAlive(l, tripBegin + clock);
           addLaunch(l, tripBegin, shown, segment.trips > 1 ? trip : -1);
@@ -265,7 +268,7 @@ private:
   const PlanTrace &trace;
   std::vector<
       std::pair<std::string, std::map<std::string, std::vector<int64_t>>>>
-      levels; // Of each space.
+      levels; // By space.
   json::Array events;
 
   void named(const char *what, int64_t lane, const std::string &name) {
@@ -280,7 +283,7 @@ private:
     return llvm::find(kLanes, engine) - std::begin(kLanes);
   }
 
-  /// A launch on its engine's lane, or what the kernels wait for it.
+  /// A launch on its engine's lane, or the time that the kernels wait for it.
   void addLaunch(int32_t l, int64_t tripBegin, size_t shown, int64_t trip) {
     const PlanTrace::Launch &launch = trace.launches[l];
     int64_t begin = launch.beginPs[shown], end = launch.endPs[shown];
@@ -313,7 +316,7 @@ private:
         {"args", std::move(args)}});
   }
 
-  /// What is alive in each space when the kernels come to a launch.
+  /// The bytes alive in each space when the kernels reach a launch.
   void addAlive(int32_t l, int64_t atPs) {
     for (const auto &[space, classes] : levels) {
       json::Object alive;

@@ -43,7 +43,7 @@ TypeReasons::TypeReasons(train::StepOp step) : step(step) {
   });
 }
 
-/// True for what gives its first operand's elements on as they are.
+/// True for an op that passes on its first operand's elements unchanged.
 static bool movesOnly(Operation *op) {
   return isView(op) || isa<nn::CopyOp, nn::TransposeOp>(op);
 }
@@ -64,7 +64,7 @@ SmallVector<Operation *, 4> TypeReasons::multiplying(Value root) const {
   return found;
 }
 
-/// "factor of a's product" or "factor of a's and 2 more products".
+/// "factor of a's product" or "factor of a's and 2 other products".
 static std::string factorText(ArrayRef<Operation *> products) {
   SmallVector<std::string> names;
   for (Operation *product : products)

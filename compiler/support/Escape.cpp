@@ -2,7 +2,7 @@
 
 using namespace tmc;
 
-/// Names of a comment are cut here: a line stays one that people read.
+/// Longer text is cut, so that a comment's line stays readable.
 static constexpr size_t kMostInComment = 100;
 
 std::string tmc::inComment(std::string_view text) {
@@ -15,7 +15,8 @@ std::string tmc::inComment(std::string_view text) {
     const Character character = characterAt(text, at);
     const char c = text[at];
     bool isPlain = character.isSound && c >= 0x20 && c < 0x7f && c != '\\';
-    // `//`, `/*`, `*/`; and `??/`, which some compilers take for a backslash.
+    // The marks `//`, `/*`, `*/`; and `??/`, which some compilers read as a
+    // backslash.
     if (isPlain && !result.empty()) {
       const char before = result.back();
       isPlain = !(c == '/' && (before == '/' || before == '*')) &&
@@ -30,13 +31,14 @@ std::string tmc::inComment(std::string_view text) {
 std::string tmc::cppString(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
-    // `??/` and its like are other characters to some compilers.
+    // Some compilers read `??/` and other trigraphs as other characters.
     if (c == '"' || c == '\\' || c == '?') {
       (result += '\\') += c;
     } else if (c >= 0x20 && c < 0x7f) {
       result += c;
     } else {
-      // Three digits: of fewer, a digit that follows would be one.
+      // Always three digits: after fewer, a digit that follows would belong to
+      // the code.
       char code[8];
       std::snprintf(code, sizeof code, "\\%03o",
                     unsigned(static_cast<unsigned char>(c)));
@@ -75,7 +77,7 @@ bool tmc::isCppName(std::string_view text) {
   const auto isLetter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   };
-  bool begins = true; // A word does, here.
+  bool begins = true; // A word begins here.
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (!begins && text.substr(at, 2) == "::") {

@@ -1,8 +1,8 @@
-// Failure.h - what `tmc` says when it can't do what was asked.
+// Failure.h - the reason why `tmc` can't do a task.
 //
 // A failure carries the exit code that `tmc` ends with, one message (lower
-// case, no full stop, with quantities) and notes that say where, in the model's
-// own names. It is a value: only the command prints.
+// case, no full stop, with quantities) and notes that give the place, in the
+// model's own names. A failure is a value: only the command prints it.
 
 #ifndef TMC_COMPILER_SUPPORT_FAILURE_H
 #define TMC_COMPILER_SUPPORT_FAILURE_H
@@ -17,11 +17,11 @@ namespace tmc {
 
 /// The exit codes of `tmc`.
 enum class FailureKind : int {
-  Input = 1,       ///< The model is at fault.
-  Usage = 2,       ///< The command line is: a flag is missing or wrong.
-  OverBudget = 3,  ///< The step doesn't fit; the notes say what would.
-  Unsupported = 4, ///< The model asks for something tmc doesn't have.
-  Defect = 70,     ///< We are at fault.
+  Input = 1,      ///< The model is at fault.
+  Usage = 2,      ///< The command line is at fault: a flag is missing or wrong.
+  OverBudget = 3, ///< The step doesn't fit; the notes suggest changes.
+  Unsupported = 4, ///< The model needs something that tmc doesn't have.
+  Defect = 70,     ///< tmc is at fault.
   World = 74,      ///< A file can't be opened or read.
 };
 
@@ -32,7 +32,7 @@ struct Failure {
 
   int exitCode() const { return static_cast<int>(kind); }
   Failure &&note(std::string text) && {
-    notes.emplace_back() = std::move(text); // Of push_back gcc 12 warns.
+    notes.emplace_back() = std::move(text); // gcc 12 warns about push_back.
     return std::move(*this);
   }
 
@@ -53,7 +53,7 @@ struct Failure {
   }
 };
 
-/// A value, or why there is none.
+/// A value, or the failure that prevented it.
 template <typename T> class [[nodiscard]] Expected {
 public:
   Expected(T value) : state(std::move(value)) {}

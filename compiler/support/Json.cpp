@@ -15,7 +15,7 @@ struct Extent {
 };
 } // namespace
 
-/// The deepest nesting of `text`, and at least as many values as it has.
+/// The deepest nesting of `text`, and an upper bound of its number of values.
 static Extent extentOf(llvm::StringRef text) {
   Extent extent;
   int64_t depth = 0;
@@ -31,7 +31,7 @@ static Extent extentOf(llvm::StringRef text) {
       inString = true;
     } else if (c == '[' || c == '{') {
       extent.depth = std::max(extent.depth, ++depth);
-      ++extent.values; // Its first one; the others follow commas.
+      ++extent.values; // Its first value; the others follow commas.
     } else if (c == ']' || c == '}') {
       --depth;
     } else if (c == ',') {
@@ -51,8 +51,8 @@ static int64_t codeUnitAt(llvm::StringRef text, size_t at) {
   return int64_t(unit);
 }
 
-/// `text` with characters in place of escapes of two surrogates, of which
-/// LLVM's parser makes another character above U+1FFFF.
+/// Replaces escapes of surrogate pairs in `text` by their characters, because
+/// LLVM's parser decodes those above U+1FFFF wrongly.
 static std::string withoutPairs(llvm::StringRef text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
@@ -63,7 +63,7 @@ static std::string withoutPairs(llvm::StringRef text) {
       at += 12;
       continue;
     }
-    // What an escape escapes begins no other.
+    // An escaped character doesn't begin another escape.
     const size_t length = text[at] == '\\' ? 2 : 1;
     result += text.substr(at, length);
     at += length;
@@ -81,7 +81,7 @@ tmc::Expected<json::Value> tmc::parseJson(llvm::StringRef text,
     return Failure::input("has more than " + std::to_string(limits.maxValues) +
                           " values");
   const bool hasPairs =
-      text.contains("\\ud") || text.contains("\\uD"); // Few have.
+      text.contains("\\ud") || text.contains("\\uD"); // Few texts have any.
   llvm::Expected<json::Value> value =
       hasPairs ? json::parse(withoutPairs(text)) : json::parse(text);
   if (!value)
@@ -93,7 +93,7 @@ std::string tmc::jsonText(const json::Value &value, unsigned indent) {
   std::string text, shown;
   llvm::raw_string_ostream os(text);
   json::OStream(os, indent).value(value);
-  // Outside of strings there is nothing but ASCII and what indents.
+  // Outside of strings there are only ASCII characters and indentation.
   for (size_t at = 0; at < text.size();) {
     const Character character = characterAt(text, at);
     if (isHidden(character.code) && text[at] != '\n')

@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-/// A generation of PCI Express: what 16 lanes to a card and 4 to a drive do.
+/// A generation of PCI Express: rates of 16 lanes to a card and 4 to a drive.
 struct Pcie {
   double linkGigabytesPerSecond;
   double readGigabytesPerSecond, writeGigabytesPerSecond;
@@ -14,8 +14,8 @@ struct Pcie {
 
 // Links: copies of large pinned buffers, one direction at a time, as NVIDIA's
 // nvbandwidth prints them (host_to_device_memcpy_ce): 55 of 63 GB/s on PCIe 5
-// (H100), 25 of 31.5 on PCIe 4 (A100), 12 of 15.75 on PCIe 3 (V100).
-// Drives: sequential rates of Samsung's data sheets: PM1743, PM9A3, PM983.
+// (H100), 25 of 31.5 on PCIe 4 (A100), 12 of 15.75 on PCIe 3 (V100). Drives:
+// sequential rates of Samsung's data sheets: PM1743, PM9A3, PM983.
 constexpr Pcie kPcie5 = {55, 14, 7.1}, kPcie4 = {25, 6.8, 4},
                kPcie3 = {12, 3.2, 2};
 
@@ -23,7 +23,7 @@ constexpr Pcie kPcie5 = {55, 14, 7.1}, kPcie4 = {25, 6.8, 4},
 struct Machine {
   Pcie pcie;
   double memoryGigabytesPerSecond; // Channels x 8 bytes x transfers a second.
-  double gigaflops; // Of f32: cores x GHz x 64 with AVX-512, 32 with AVX2.
+  double gigaflops; // In f32: cores x GHz x 64 with AVX-512, 32 with AVX2.
 };
 
 /// By HostMachine, from the makers' product pages.
@@ -39,12 +39,12 @@ constexpr Machine kMachines[] = {
     // Ryzen 9 5950X: 16 cores of 3.4 GHz, 2 channels of DDR4-3200.
     {kPcie4, 51.2, 16 * 3.4 * 32}};
 
-/// Of the memory's peak rate, what a kernel reaches that streams: an
-/// assumption, until a calibration says it.
+/// The share of the memory's peak rate that a streaming kernel reaches: an
+/// assumption, until a calibration measures it.
 constexpr double kStreamShare = 0.8;
 
-/// From the call to the first byte of an asynchronous copy; of a read from a
-/// drive at a queue depth of one; until threads have begun.
+/// The time from the call to the first byte of an asynchronous copy; of a read
+/// from a drive at a queue depth of one; and the start time of threads.
 constexpr double kLinkLatencySeconds = 10e-6, kFileLatencySeconds = 100e-6,
                  kUpdateLaunchSeconds = 10e-6;
 

@@ -1,8 +1,8 @@
-// BuiltinHosts.h - the machines that built-in cards are assumed to be in.
+// BuiltinHosts.h - the assumed host machines of built-in cards.
 //
-// A card says neither what memory its host has nor which drive: one machine of
-// the card's time stands for all, with published rates. A calibration says what
-// a machine at hand does.
+// A card doesn't determine its host's memory or drive: one machine of the
+// card's time represents all, with published rates. A calibration measures the
+// actual machine.
 
 #ifndef TMC_COMPILER_TARGET_BUILTINHOSTS_H
 #define TMC_COMPILER_TARGET_BUILTINHOSTS_H

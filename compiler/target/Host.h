@@ -1,4 +1,4 @@
-// Host.h - what a device has beside it: its host's memory, and a file.
+// Host.h - the memory beside a device: its host's memory, and a file.
 //
 //                 toHost                write
 //     device  ------------->   host  ------------->  file
@@ -7,13 +7,13 @@
 //                                | updates
 //                             kernels of optimizers
 //
-// Each arrow is a channel: its transfers run one after the other, beside those
-// of every other channel and beside the device's and the host's kernels. Rates
-// are those of all of them together where they were measured, published ones of
-// each alone in built-in targets.
+// Each arrow is a channel: its transfers run one after the other, in parallel
+// with every other channel and with the kernels of the device and the host. In
+// measured targets, rates are those of all channels working together; in
+// built-in targets, published rates of each channel alone.
 //
 // On a cpu target the device is memory of the same machine, in a heap of its
-// own: a transfer is a copy by a thread.
+// own: a thread copies for each transfer.
 
 #ifndef TMC_COMPILER_TARGET_HOST_H
 #define TMC_COMPILER_TARGET_HOST_H
@@ -26,10 +26,10 @@ namespace tmc {
 
 /// One direction of transfers.
 struct Channel {
-  double latencySeconds = 0; // Of each transfer, before its first byte.
+  double latencySeconds = 0; // Before the first byte of each transfer.
   double bytesPerSecond = 0;
 
-  /// Of one transfer.
+  /// Seconds of one transfer.
   double seconds(double bytes) const {
     return latencySeconds + bytes / bytesPerSecond;
   }
@@ -38,7 +38,8 @@ struct Channel {
 struct HostDescription {
   int64_t memoryBytes = -1; // -1: unknown.
   Channel toHost, toDevice; // From the device, and back.
-  /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
+  /// For an optimizer's rule that the host runs; bytes are of the host's
+  /// memory.
   Roofline updates;
 };
 

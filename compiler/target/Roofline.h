@@ -7,11 +7,11 @@
 
 namespace tmc {
 
-/// What a kernel's time follows from.
+/// The parameters of a kernel's time.
 struct Roofline {
-  double launchSeconds = 0;  // Before a kernel does anything.
+  double launchSeconds = 0;  // Before a kernel does any work.
   double flopsPerSecond = 0; // A multiply-add is two.
-  double bytesPerSecond = 0; // Of the memory that the kernel works in.
+  double bytesPerSecond = 0; // The rate of the kernel's memory.
 
   double seconds(double flops, double bytes) const;
 };

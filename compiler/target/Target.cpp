@@ -18,9 +18,10 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr int64_t kGiB = int64_t(1) << 30;
 
-/// A card's published peak rates, in TFLOP/s of dense products that add up in
-/// f32; 0 where it has no units for a type. What it has to itself (context,
-/// handles) is taken off its memory. `host`: the machine that it is in.
+/// A card's published peak rates, in TFLOP/s of dense products that are
+/// accumulated in f32; 0 for a type without units. The card's own use of memory
+/// (context, handles) is subtracted. `host` is the machine that contains the
+/// card.
 struct Card {
   const char *name, *arch;
   double f32, tf32, bits16, bits8;
@@ -28,11 +29,11 @@ struct Card {
   HostMachine host;
 };
 
-// Rates are NVIDIA's, of the documents named below, without sparsity; 16-bit is
-// bf16, or fp16 on cards without bf16. GeForce cards multiply at half rate
-// where they add up in f32, which is what counts here. Memory is what a process
-// sees in all (cudaMemGetInfo, as PyTorch's messages print it), rounded down:
-// less than the nominal size.
+// Rates are NVIDIA's, from the documents named below, without sparsity; 16-bit
+// is bf16, or fp16 on cards without bf16. GeForce cards multiply at half rate
+// when they accumulate in f32; those rates stand here. Memory is the total that
+// a process sees (cudaMemGetInfo, as PyTorch's messages print it), rounded
+// down: less than the nominal size.
 constexpr Card kCards[] = {
     // H200 data sheet, H100 data sheet: SXM.
     {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, HostMachine::XeonDDR5},
@@ -55,9 +56,10 @@ constexpr Card kCards[] = {
     {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, HostMachine::XeonDDR4},
 };
 
-/// What context, library handles and kernels' code take beside the arena. An
-/// H100 was seen to take up to 569 MiB (CUDA 13.0); of older, smaller cards
-/// nothing is known but that it grows with their multiprocessors.
+/// The memory of context, library handles and kernels' code outside the arena.
+/// An H100 takes up to 569 MiB by measurement (CUDA 13.0); for older, smaller
+/// cards no measurement exists, but the size grows with the number of
+/// multiprocessors.
 int64_t reservedBytes(std::string_view arch) {
   return arch == "sm_90" ? 640 * (kGiB / 1024) : kGiB / 2;
 }
@@ -68,7 +70,7 @@ Target cardTarget(const Card &card) {
   target.name = std::string("cuda:") + card.name;
   target.backend = Backend::Cuda;
   target.arch = card.arch;
-  // Whole MiB, so that a plan's figures are.
+  // Whole MiB, so that a plan's figures are whole MiB as well.
   target.memoryBytes = int64_t(card.gibibytes * 1024) << 20;
   target.reservedBytes = reservedBytes(card.arch);
   for (auto [type, teraflops] : {std::pair(ProductType::F32, card.f32),
@@ -83,8 +85,8 @@ Target cardTarget(const Card &card) {
   return target;
 }
 
-/// One core with 512-bit vectors, roughly; a calibration says it exactly. The
-/// same for every instruction set, so that all of them have the same plan.
+/// One core with 512-bit vectors, approximately; a calibration measures it. All
+/// instruction sets have the same description, so that they have the same plan.
 Target cpuTarget(const std::string &arch) {
   Target target;
   target.name = "cpu:" + arch;
@@ -92,7 +94,7 @@ Target cpuTarget(const std::string &arch) {
   target.rooflines[ProductType::F32] = {1e-6, 120 * kGiga, 12 * kGiga};
   target.arenaAlignment = 64;
   const Roofline &core = target.rooflines[ProductType::F32];
-  // A copy reads what it writes.
+  // A copy reads as many bytes as it writes.
   target.host.toHost =
       target.host.toDevice = {core.launchSeconds, core.bytesPerSecond / 2};
   target.host.updates = core;
@@ -181,7 +183,7 @@ absl::StatusOr<Target> tmc::findTarget(const std::string &text) {
   for (const Card &card : kCards)
     if (text == std::string("cuda:") + card.name)
       return cardTarget(card);
-  // An architecture stands for the largest card of it that is known.
+  // An architecture stands for its largest known card.
   for (const Card &card : kCards)
     if (text == std::string("cuda:") + card.arch) {
       Target target = cardTarget(card);
@@ -192,7 +194,7 @@ absl::StatusOr<Target> tmc::findTarget(const std::string &text) {
       absl::StrCat("there is no target named '", text, "'"));
 }
 
-/// What `--target` takes word by word.
+/// The fixed words that `--target` accepts.
 static std::vector<std::string> fixedNames() {
   std::vector<std::string> names = {"cpu"};
   for (const std::string &arch : cpuArchs())

@@ -1,17 +1,18 @@
-// Target.h - what a step is compiled for: rates, sizes, and the backend.
+// Target.h - the description of a target: rates, sizes, and the backend.
 //
-// A description is constants, never a look at the machine at hand: the same
-// input gives the same plan everywhere. `--target` names one (`cpu:v3`,
-// `cuda:rtx3060`), a CUDA architecture (`cuda:sm_90`: a typical card of it), or
-// a file that `tmc calibrate` wrote.
+// A description is constants, and never depends on the machine that runs tmc:
+// the same input gives the same plan everywhere. `--target` names one
+// (`cpu:v3`, `cuda:rtx3060`), a CUDA architecture (`cuda:sm_90`: its largest
+// known card), or a file that `tmc calibrate` wrote.
 //
-// A kernel's time is that of a roofline with a start (Roofline.h). How many
-// operations a device does in a second depends on what it multiplies: products
-// of f32, of f32 rounded to TF32, of 16-bit and of 8-bit floats each have a
-// roofline. Built-in targets have these, of large matrix products and of device
-// memory; the one of f32 is that of all kernels without products, too. A
-// calibration has one for each family of kernels that it measured. What is
-// beside the device (the host, a file, transfers to them) is in Host.h.
+// A kernel's time is that of a roofline plus a launch time (Roofline.h). A
+// device's rate of operations depends on the type of products: products of f32,
+// of f32 rounded to TF32, of 16-bit and of 8-bit floats each have a roofline.
+// Built-in targets have these rates for large matrix products and device
+// memory; the f32 roofline also holds for all kernels without products. A
+// calibration has one roofline for each family of kernels that it measured.
+// Host.h describes the memory beside the device (the host, a file, transfers to
+// them).
 
 #ifndef TMC_COMPILER_TARGET_TARGET_H
 #define TMC_COMPILER_TARGET_TARGET_H
@@ -29,8 +30,8 @@
 
 namespace tmc {
 
-/// What a product multiplies; it adds up in f32. A device has faster units for
-/// the later ones, if it has units for them.
+/// The type of a product's factors; the sum is f32. A device multiplies the
+/// later types faster, if it has units for them.
 enum class ProductType : uint8_t { F32, TF32, Bits16, Bits8 };
 constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::TF32,
                                          ProductType::Bits16,
@@ -39,44 +40,44 @@ constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::TF32,
 /// "f32", "tf32", "16-bit", "8-bit": the words of target files.
 const char *nameOf(ProductType type);
 
-/// How operands of `type` are multiplied.
+/// The type in which operands of `type` are multiplied.
 ProductType productTypeOf(DType type);
 
-/// By the type of products. F32 is always there; a type that the device has no
-/// units for, or of which nothing is known, isn't.
+/// By the type of products. F32 always exists; a type without units in the
+/// device, or without known rates, is missing.
 using Rooflines = std::map<ProductType, Roofline>;
 
 struct Target {
   std::string name;
   Backend backend = Backend::Cpu;
   std::string arch;          // "sm_90"; an instruction set of cpuArchs().
-  int64_t memoryBytes = -1;  // Of the device; -1: no limit.
+  int64_t memoryBytes = -1;  // The device's; -1: no limit.
   int64_t reservedBytes = 0; // Context and library handles.
-  Rooflines rooflines;       // Of kernels that `families` doesn't name.
+  Rooflines rooflines;       // For kernels outside `families`.
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated
   /// ones. Any type may be missing.
   std::map<std::string, Rooflines> families;
-  int64_t arenaAlignment = 256; // Of every buffer.
+  int64_t arenaAlignment = 256; // For every buffer.
   HostDescription host;
   FileDescription file;
 
-  /// What bounds a kernel of `family` whose products are of `type`: the
-  /// family's own roofline, else the target's, else those of f32, again the
-  /// family's own first.
+  /// The roofline of a kernel of `family` with products of `type`: the family's
+  /// own roofline, else the target's, else those of f32, again the family's own
+  /// first.
   const Roofline &rooflineOf(const std::string &family, ProductType type) const;
-  /// Seconds that such a kernel takes.
+  /// Seconds of such a kernel.
   double seconds(const std::string &family, ProductType type, int64_t flops,
                  int64_t bytes) const;
   /// The same in picoseconds, at least 1: the unit of planning costs.
   int64_t picoseconds(const std::string &family, ProductType type,
                       int64_t flops, int64_t bytes) const;
-  /// What code for it is compiled for, wherever the rates come from: "cpu:v4",
-  /// "cuda:sm_90".
+  /// The architecture that code is compiled for, independent of the source of
+  /// the rates: "cpu:v4", "cuda:sm_90".
   std::string compiledFor() const;
 };
 
-/// The instruction sets of x86-64 that the cpu backend is compiled for, each
-/// with all of the one before it:
+/// The instruction sets of x86-64 that the cpu backend is compiled for, each a
+/// superset of the one before it:
 ///
 ///     v3       AVX2, FMA, F16C, BMI (x86-64-v3)
 ///     v4       AVX-512 F, BW, CD, DQ, VL (x86-64-v4)
@@ -86,27 +87,27 @@ struct Target {
 /// Source: the x86-64 psABI, micro-architecture levels.
 const std::vector<std::string> &cpuArchs();
 
-/// The one that `cpu` stands for: decided when tmc was configured.
+/// The set that `cpu` stands for, fixed when tmc was configured.
 std::string defaultCpuArch();
 
-/// The target named `text`, or described by the file of that path. NotFound
-/// where there is neither; another error where the file can't be read or isn't
-/// a description.
+/// The target named `text`, or described by the file of that path. NotFound if
+/// there is neither; another error if the file can't be read or isn't a
+/// description.
 absl::StatusOr<Target> findTarget(const std::string &text);
 
 /// The names that `findTarget` knows, for messages.
 std::vector<std::string> targetNames();
 
-/// The name that is closest to `text`, or "" where none is close.
+/// The name that is closest to `text`, or "" if none is close.
 std::string similarTarget(const std::string &text);
 
 /// True if `findTarget` would take `text` for the path of a file.
 bool isTargetFile(const std::string &text);
 
-/// A description as a file (JSON), and back. Files of schema 1, which know f32
-/// only, and of schema 2, which have one rate between device and host, are read
-/// too: what they lack of host and file is the built-in target's. `name` is
-/// used in errors.
+/// A description as a file (JSON), and back. Files of schema 1, which know only
+/// f32, and of schema 2, which have one rate between device and host, are read
+/// as well: the built-in target supplies their missing figures of host and
+/// file. `name` is used in errors.
 std::string targetToJson(const Target &target);
 absl::StatusOr<Target> targetFromJson(const std::string &json,
                                       const std::string &name);

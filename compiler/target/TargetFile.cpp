@@ -13,12 +13,13 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-/// Schema 1 had `roofline` and one roofline a family, all of f32. Schemas 1 and
-/// 2 had `host_bytes_per_second`, each way, and nothing else of host and file.
+/// Schema 1 had `roofline` and one roofline per family, all for f32. Schemas 1
+/// and 2 had `host_bytes_per_second`, for each direction, and no other figures
+/// of host and file.
 static constexpr int64_t kSchema = 3, kOneRateSchema = 2, kF32Schema = 1;
 
-/// The card of whose host an older file is taken to be where its architecture
-/// is that of no built-in card.
+/// The card whose host an older file gets if its architecture is that of no
+/// built-in card.
 static constexpr char kOtherCard[] = "cuda:h200";
 
 static json::Object toJson(const Roofline &roofline) {
@@ -132,11 +133,12 @@ public:
     channel("write", to.write);
     channel("read", to.read);
   }
-  /// What older files say of the host; the rest is the built-in target's, of
-  /// the architecture, or the default one's where that isn't known.
+  /// The rate between device and host in older files. The built-in target of
+  /// the architecture supplies the other figures, or the default target if the
+  /// architecture is unknown.
   void oneRate(Target &to) {
     const char *otherwise = to.backend == Backend::Cuda ? kOtherCard : "cpu";
-    // An architecture isn't a path, whatever the file says.
+    // An architecture from a file must not be read as a path.
     absl::StatusOr<Target> builtin = findTarget(
         isTargetFile(to.compiledFor()) ? otherwise : to.compiledFor());
     if (!builtin.ok())
@@ -146,14 +148,14 @@ public:
     real("host_bytes_per_second", to.host.toHost.bytesPerSecond);
     to.host.toDevice.bytesPerSecond = to.host.toHost.bytesPerSecond;
   }
-  /// Of the types that are there.
+  /// The rooflines of the types that the file has.
   void rooflines(Rooflines &to) {
     for (ProductType type : kProductTypes)
       if (const json::Value *entry = object.get(nameOf(type)))
         nested(nameOf(type), entry->getAsObject(),
                [&](Reader reader) { reader.roofline(to[type]); });
   }
-  /// Calls `read` for what `name` holds, which has to be an object.
+  /// Calls `read` for the contents of `name`, which must be an object.
   template <typename F>
   void nested(const char *name, const json::Object *found, F &&read) {
     if (found)
@@ -202,7 +204,7 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   target.backend = backend == "cuda" ? Backend::Cuda : Backend::Cpu;
   bool old = schema == kF32Schema;
   if (old && backend == "cpu" && target.arch.empty())
-    target.arch = defaultCpuArch(); // It was `cpu` and no more.
+    target.arch = defaultCpuArch(); // The file's target was plain `cpu`.
   if (backend == "cpu" && !absl::c_linear_search(cpuArchs(), target.arch))
     reader.complain("arch",
                     absl::StrCat("one of ", absl::StrJoin(cpuArchs(), ", "),

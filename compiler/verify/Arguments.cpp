@@ -43,7 +43,8 @@ public:
       if (auto it = draw.given->find(name.str()); it != draw.given->end())
         return Tensor::fromBytes(tensor.element, tensor.shape,
                                  it->second.data());
-    // Of its own stream, so that an argument more or less changes no other.
+    // Each argument has its own stream, so that another argument more or less
+    // doesn't change it.
     SplitMix seeded(draw.seed ^ (uint64_t(draw.number) << 32));
     SplitMix random(seeded.next() + index);
     std::string feed = text(index, TrainDialect::kFeed);
@@ -72,7 +73,7 @@ private:
     return attr ? attr.str() : "";
   }
 
-  /// As the runtime feeds it.
+  /// The same value that the runtime feeds.
   void fill(Tensor &tensor, StringRef feed) {
     if (feed == "lr")
       tensor.floats[0] = kVerifyRate;
@@ -93,15 +94,15 @@ private:
       auto scale = draw.slotScale.find(index);
       if (scale == draw.slotScale.end())
         return;
-      // Positive, and none of them small: then the next update is no matter of
-      // rounding, whichever way the rule divides by them.
+      // Positive and not small: then rounding hardly affects the next update,
+      // for any way in which the rule divides by the states.
       for (double &value : tensor.floats)
         value = scale->second * (0.5 + random.unit());
       return;
     }
     if (role == train::Role::State && init == "ones") {
       for (double &value : tensor.floats)
-        value = 0.5 + random.unit(); // a variance
+        value = 0.5 + random.unit(); // A variance.
       return;
     }
     if (role == train::Role::Scalar) {
@@ -119,13 +120,13 @@ private:
       value = middle + width * random.normal();
   }
 
-  /// What one integer may be; a limit of 0: nothing is known.
+  /// The allowed values of one integer; a limit of 0: unknown.
   struct Allowed {
     int64_t limit = 0;
     std::optional<int64_t> ignore;
   };
 
-  /// What the step says of each element of argument `index`.
+  /// The step's limits for each element of argument `index`.
   std::vector<Allowed> allowedOf(const Tensor &tensor, unsigned index) {
     std::vector<Allowed> allowed(tensor.size());
     auto limit =
@@ -162,8 +163,8 @@ private:
   void fillInts(Tensor &tensor, unsigned index, train::Role role,
                 SplitMix &random) {
     if (step.getArgAttr(index, TrainDialect::kSlot)) {
-      // Codes of moments, zero at first; the largest ones are positive in every
-      // map, and none of them small.
+      // Codes of moments, zero at first. Codes near the largest one are
+      // positive and not small in every map.
       if (!draw.slotScale.empty())
         for (int64_t &value : tensor.ints)
           value = -1 - random.below(32);
@@ -176,7 +177,7 @@ private:
       if (limit)
         tensor.ints[i] =
             ignore && random.below(16) == 0 ? *ignore : random.below(limit);
-      else // A mask as likely as not: something of each row is seen.
+      else // A mask: the first element of each row is always seen.
         tensor.ints[i] = i % row == 0 || random.below(4) != 0;
     }
   }
@@ -196,8 +197,8 @@ SmallVector<Tensor> tmc::drawArguments(train::StepOp step,
 
 void tmc::drawEdges(train::StepOp step, MutableArrayRef<Tensor> arguments,
                     uint64_t seed, double largest) {
-  // Of a batch every fourth element, of a parameter every 64th: a product sums
-  // up some of each.
+  // Every fourth element of a batch and every 64th of a parameter, on average:
+  // a product then adds up some of each.
   constexpr int64_t kOfBatch = 4, kOfParam = 64, kEqualRows = 4;
   const double edges[] = {0, largest, -largest, 1e-2 * largest,
                           -1e-2 * largest};

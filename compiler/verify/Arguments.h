@@ -1,9 +1,9 @@
 // Arguments.h - values to verify a step with.
 //
 // Every argument of a step gets random numbers that exercise it: weights about
-// as wide as training makes them, biases off zero and norms off one (so that no
-// term is invisible), integers in the range that the step says, masks that
-// leave something to see. The same seed and number give the same values.
+// as wide as training makes them, biases away from zero and norms away from one
+// (so that each term has an effect), integers in the step's range, masks that
+// leave some elements visible. The same seed and number give the same values.
 
 #ifndef TMC_COMPILER_VERIFY_ARGUMENTS_H
 #define TMC_COMPILER_VERIFY_ARGUMENTS_H
@@ -17,41 +17,41 @@
 
 namespace tmc {
 
-/// What the runtime feeds and the interpreter must be given alike.
+/// The learning rate that the runtime and the interpreter both use.
 constexpr float kVerifyRate = 1e-3f;
-/// The largest loss scale of a step that is compared: where gradients overflow
-/// there is nothing to compare.
+/// The largest loss scale of a compared step: overflown gradients can't be
+/// compared.
 constexpr double kVerifyScale = 256;
 
 struct ArgumentDraw {
   uint64_t seed = 0;
-  /// The number of the step, from 1 as the runtime counts them.
+  /// The number of the step, counted from 1 as in the runtime.
   int64_t number = 1;
-  /// Root mean square of each optimizer state, by argument; those that are
-  /// absent begin as zeros, as in a fresh run.
+  /// Root mean square of each optimizer state, by argument; missing ones start
+  /// as zeros, as in a fresh run.
   std::map<unsigned, double> slotScale;
-  /// Values that aren't drawn, by name: of a weights file.
+  /// Values that aren't drawn, by name: those of a weights file.
   const std::map<std::string, std::vector<char>> *given = nullptr;
 };
 
-/// One tensor per argument of `step`, rounded to its element type; copies are
-/// those of what they copy.
+/// One tensor per argument of `step`, rounded to its element type; copies equal
+/// their rounded originals.
 llvm::SmallVector<reference::Tensor> drawArguments(train::StepOp step,
                                                    const ArgumentDraw &draw);
 
 /// Puts numbers of up to `largest` into the batch and the parameters of
-/// `arguments`, and rows of equal elements: gates saturate there, and norms see
-/// nothing but a mean.
+/// `arguments`, and rows of equal elements into the batch: large numbers
+/// saturate gates, and equal elements leave a norm only their mean.
 void drawEdges(train::StepOp step,
                llvm::MutableArrayRef<reference::Tensor> arguments,
                uint64_t seed, double largest);
 
-/// Makes the copies among a step's arguments anew from what they copy, rounded
+/// Recomputes the copies among a step's arguments from their originals, rounded
 /// to nearest.
 void roundCopies(train::StepOp step,
                  llvm::MutableArrayRef<reference::Tensor> arguments);
 
-/// True for what the runtime fills by itself before a step.
+/// True for an argument that the runtime itself sets before a step.
 bool isFed(train::StepOp step, unsigned argument);
 
 } // namespace tmc

@@ -18,8 +18,8 @@ struct StepLibrary::Functions {
   decltype(&tmc_step_run) run;
   decltype(&tmc_step_identity) identity;
 
-  /// The name of the first function that isn't there, or "". They begin with
-  /// `prefix`.
+  /// Looks up all functions, whose names begin with `prefix`. Returns the name
+  /// of the first missing one, or "".
   std::string find(void *handle, const std::string &prefix) {
     std::string missing;
     auto get = [&](auto &function, const char *name) {
@@ -60,7 +60,7 @@ Expected<std::unique_ptr<StepLibrary>>
 StepLibrary::open(const std::string &path, const std::string &name, int threads,
                   uint64_t seed) {
   std::unique_ptr<StepLibrary> made(new StepLibrary);
-  // A name without a slash would be looked for in the system's directories.
+  // The loader searches the system's directories for a name without a slash.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   made->handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!made->handle)

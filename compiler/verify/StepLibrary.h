@@ -1,7 +1,7 @@
 // StepLibrary.h - a compiled step behind its C interface (runtime/tmc.h).
 //
-// Opens a libstep.so and makes one step of it. Nothing of the runtime is linked
-// here: what is verified is the library that a user would load.
+// Opens a libstep.so and creates one step from it. No part of the runtime is
+// linked here: the verified library is the one that a user would load.
 
 #ifndef TMC_COMPILER_VERIFY_STEPLIBRARY_H
 #define TMC_COMPILER_VERIFY_STEPLIBRARY_H
@@ -28,19 +28,19 @@ public:
   StepLibrary(const StepLibrary &) = delete;
   StepLibrary &operator=(const StepLibrary &) = delete;
 
-  /// What can be named, in the step's order.
+  /// All named tensors, in the step's order.
   const std::vector<tmc_tensor> &tensors() const { return list; }
-  /// Null where there is none of that name.
+  /// Null if no tensor has that name.
   const tmc_tensor *find(const std::string &name) const;
 
-  /// Whole tensors, as many bytes as the tensor has.
+  /// Transfers a whole tensor; `bytes` is the tensor's size.
   Expected<bool> write(const std::string &name, const void *data,
                        int64_t bytes);
   Expected<bool> read(const std::string &name, void *data, int64_t bytes);
   Expected<bool> load(const std::string &safetensors);
   void setLearningRate(double rate);
   std::string identity() const;
-  /// One step; its loss.
+  /// Runs one step; returns its loss.
   Expected<double> run();
 
 private:

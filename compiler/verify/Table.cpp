@@ -1,4 +1,4 @@
-// Table.cpp - what `tmc verify` prints.
+// Table.cpp - the output of `tmc verify`.
 
 #include "compiler/verify/Verify.h"
 

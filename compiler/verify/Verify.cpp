@@ -37,17 +37,17 @@ double Deviation::error() const {
 
 namespace {
 
-/// Draws that may be undecided before the comparison gives up.
+/// The draws of one step that may be undecided.
 constexpr int kDraws = 5;
-/// Interpretations with changed inputs that say whether a draw is decided, and
-/// the size of the change.
+/// The number of interpretations with changed inputs that test whether a draw
+/// is decided, and the relative size of the change.
 constexpr int kTrials = 6;
 constexpr double kChange = 0x1p-20;
-/// The share of a difference that changed inputs must make, too.
+/// Changed inputs must explain at least this share of a difference.
 constexpr double kShare = 0.125;
 /// A tensor's scale is at least this share of the norm of its kind.
 constexpr double kKindShare = 0.1;
-/// An optimizer state is drawn at least this share of its kind's size.
+/// An optimizer state is drawn with at least this share of its kind's size.
 constexpr double kSlotShare = 1e-3;
 
 double now() {
@@ -63,11 +63,11 @@ double normOf(const Tensor &tensor) {
   return std::sqrt(sum);
 }
 
-/// The share of codes that may be next to each other: where a moment lies half
-/// way, rounding decides.
+/// The share of codes that may differ by one: if a moment lies half way between
+/// two codes, rounding decides.
 constexpr double kNextCodes = 0x1p-8;
 
-/// Of codes in 8 bits, which count from 0 whatever their sign bit says.
+/// For codes in 8 bits, which are unsigned although their type is signed.
 double codeDifferenceOf(const Tensor &a, const Tensor &b) {
   double sum = 0, next = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
@@ -95,7 +95,7 @@ std::string shapeText(ArrayRef<int64_t> shape) {
   return text.empty() ? "scalar" : text;
 }
 
-/// What the text of a step says that it is of; "": nothing.
+/// The identity in the text of a step; "" if it has none.
 std::string identityOfFile(const std::string &path) {
   auto text = llvm::MemoryBuffer::getFile(path);
   return text ? identityIn((*text)->getBuffer().take_front(4096).str()) : "";
@@ -130,11 +130,11 @@ private:
   train::StepOp step;
   std::unique_ptr<StepLibrary> library;
   std::map<std::string, std::vector<char>> given;
-  std::vector<TensorInfo> inputs; ///< What data can be for.
+  std::vector<TensorInfo> inputs; ///< Inputs that data files can supply.
   std::optional<DataReader> reader;
   VerifyReport report;
   int64_t number = 0; ///< Steps that the library has run.
-  /// What the interpreter said last, where it failed.
+  /// The interpreter's last error message, if it failed.
   std::string said;
 
   //===--------------------------------------------------------------------===//
@@ -196,7 +196,7 @@ private:
     return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<bool>(true);
   }
 
-  /// The library's tensor is the one that the text means.
+  /// Checks that the library's tensor has the type that the text states.
   Expected<bool> checkTensor(StringRef name, Type type) {
     const tmc_tensor *tensor = library->find(name.str());
     auto expected = cast<RankedTensorType>(type);
@@ -216,7 +216,7 @@ private:
     return true;
   }
 
-  /// Opens --data for the arguments that the trainer would ask it for.
+  /// Opens --data for the arguments for which the trainer would need data.
   Expected<bool> openData() {
     if (options.data.empty())
       return true;
@@ -247,7 +247,7 @@ private:
     return true;
   }
 
-  /// The batch of a draw becomes what is given for its inputs.
+  /// Replaces the drawn batch by data, for inputs that have some.
   Expected<bool> readBatch(int64_t drawn) {
     if (!reader)
       return true;
@@ -275,9 +275,9 @@ private:
     return names;
   }
 
-  /// The values that `tmc compile` left beside the step: all that the model
-  /// has, or those that it has without its weights (tables, statistics); the
-  /// others are drawn.
+  /// Reads the values that `tmc compile` wrote beside the step: all values of
+  /// the model, or those that it has without its weights (tables, statistics);
+  /// the others are drawn.
   Expected<bool> readOwn(const std::string &path) {
     SafetensorsFile file;
     if (Status s = SafetensorsFile::open(path, file); !s)
@@ -296,8 +296,8 @@ private:
     return true;
   }
 
-  /// Takes argument `index` from a file, rounded where the step has narrower
-  /// floats; leaves one of another size to be drawn.
+  /// Takes argument `index` from a file, rounded if the step has narrower
+  /// floats; an argument of another size is drawn instead.
   void give(unsigned index, const SafeTensor &tensor, const char *data) {
     auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
     int64_t bytes = tensor.end - tensor.begin, count = type.getNumElements();
@@ -401,8 +401,8 @@ private:
         if (!good) {
           if (auto allowed = allowRounding(how, expected, *compared); !allowed)
             return allowed;
-          // Another draw may be exact to the last digits; where none is, the
-          // last counts by what rounding allows it.
+          // Another draw may be exact; if no draw is, the last one counts with
+          // the error that rounding explains.
           good = llvm::all_of(*compared, isGood);
           if (good && drawn == draws)
             if (auto fine = checkCoarsest(*compared); !fine)
@@ -411,8 +411,8 @@ private:
             ++report.undecided;
             continue;
           }
-          // What five draws of a step don't decide, five of the next don't
-          // either: one is enough.
+          // If five draws of a step decide nothing, five draws of the next step
+          // won't either: one is enough.
           if (drawn == kDraws)
             draws = 1;
         }
@@ -429,7 +429,7 @@ private:
     return true;
   }
 
-  /// One more interpretation of a large step costs more than it may show.
+  /// True if one more interpretation of the step is cheap enough.
   bool isSmall() {
     constexpr int64_t kMostElements = int64_t(1) << 24;
     int64_t elements = 0;
@@ -441,9 +441,9 @@ private:
     return elements <= kMostElements;
   }
 
-  /// Where values are large or equal, and the step computes with numbers that
-  /// f32 holds, its results are numbers. How near they are isn't asked: sums of
-  /// such values cancel.
+  /// If values are large or equal, and the step computes with numbers in the
+  /// range of f32, its results must be finite. Their accuracy isn't checked,
+  /// because sums of such values cancel.
   Expected<bool> compareEdges() {
     for (double largest : {1e4, 1e2}) {
       ++number;
@@ -455,7 +455,7 @@ private:
       bool overflows = false;
       reference::InterpreterOptions how;
       how.observe = [&](Operation *, ArrayRef<Tensor> results) {
-        constexpr double kMost = 1e37; // a few sums below f32's largest
+        constexpr double kMost = 1e37; // Well below f32's largest number.
         for (const Tensor &result : results)
           for (double value : result.floats)
             overflows |= !(std::abs(value) <= kMost);
@@ -492,10 +492,10 @@ private:
     return true;
   }
 
-  /// Whether nothing but single numbers differ, in a step with codes: a largest
-  /// magnitude that rounding moves over a power of two gives its block other
-  /// codes. That is so rare that changed inputs don't show it, and moves a
-  /// tensor by less than it may differ, but not a norm or a loss.
+  /// True if a step with codes differs only in tensors of one element. If
+  /// rounding moves a largest magnitude over a power of two, its block gets
+  /// other codes. Changed inputs seldom show that. The effect on a large tensor
+  /// is within the tolerance, but the effect on a norm or a loss may not be.
   bool mayBeAScale(ArrayRef<Deviation> list) {
     bool hasCodes = false;
     step.walk([&](Operation *op) {
@@ -509,7 +509,7 @@ private:
 
   static bool isGood(const Deviation &d) { return d.error() <= d.allowed; }
 
-  /// What result `index` is: its name, and its kind.
+  /// The name and the kind of result `index`.
   std::pair<std::string, std::string> resultOf(unsigned index) {
     std::optional<unsigned> arg = train::updatedArg(step, index);
     if (!arg)
@@ -535,7 +535,8 @@ private:
     return false;
   }
 
-  /// Runs both on one draw. `slotScale` gets what the next may start from.
+  /// Runs both on one draw. `slotScale` gets the sizes of states for the next
+  /// draw.
   Expected<std::vector<Deviation>>
   compareStep(const ArgumentDraw &how, std::map<unsigned, double> &slotScale,
               Results &expected) {
@@ -552,7 +553,7 @@ private:
     for (auto [i, want] : llvm::enumerate(expected)) {
       if (std::optional<unsigned> arg = train::updatedArg(step, i);
           arg && train::copiedArg(step, *arg))
-        continue; // It is compared with what it copies.
+        continue; // `checkCopies` compares it with its original.
       auto [name, kind] = resultOf(i);
       const tmc_tensor *tensor = library->find(name);
       if (!tensor)
@@ -583,7 +584,7 @@ private:
     }
     setScales(list);
     scaleSlots(list, slotScale);
-    // The first update of an adaptive rule is no matter of numbers.
+    // Rounding decides the first update of an adaptive rule.
     if (how.slotScale.empty())
       llvm::erase_if(list, [&](const Deviation &d) {
         return d.kind == "parameter" && hasSlots(d.name);
@@ -603,7 +604,7 @@ private:
       d.scale = std::max(d.norm, kKindShare * std::sqrt(squares[d.kind]));
   }
 
-  /// The size of each optimizer state, of this step's results.
+  /// The size of each optimizer state among this step's results.
   void scaleSlots(const std::vector<Deviation> &list,
                   std::map<unsigned, double> &scale) {
     std::map<std::string, std::pair<double, double>> kinds; // squares, elements
@@ -621,7 +622,7 @@ private:
     }
   }
 
-  /// What the step doesn't update keeps every bit.
+  /// Checks that tensors without an update keep every bit.
   Expected<bool> checkFrozen(const ArgumentDraw &how) {
     llvm::DenseSet<unsigned> updated;
     for (unsigned i = 0; i < step.getNumResults(); ++i)
@@ -645,7 +646,7 @@ private:
     return true;
   }
 
-  /// What copies a parameter is that parameter, rounded, to the last bit.
+  /// Checks that each copy of a parameter is the rounded parameter, bit by bit.
   Expected<bool> checkCopies() {
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       std::optional<unsigned> param = train::copiedArg(step, i);
@@ -674,9 +675,9 @@ private:
     return true;
   }
 
-  /// Where tensors differ by more than they may, lets them differ by as much as
-  /// changes of the inputs as small as a few roundings, or rounding each
-  /// result, explain.
+  /// If tensors differ by more than the tolerance, raises their tolerance to
+  /// the difference that rounding explains: changes of the inputs by a few
+  /// roundings, or rounding each result.
   Expected<bool> allowRounding(const ArgumentDraw &how, const Results &expected,
                                std::vector<Deviation> &list) {
     llvm::StringMap<Deviation *> open;
@@ -708,8 +709,8 @@ private:
       if (!moved)
         return std::move(moved.failure());
       allow(*moved, expected);
-      // Where nearly equal numbers are subtracted, or many added, changes of
-      // the inputs may move all alike; rounding doesn't.
+      // Changed inputs may move nearly equal numbers together, so that their
+      // difference or sum doesn't show the error; rounding each result does.
       auto rounded = interpret(std::move(inputs), /*roundsInputs=*/false,
                                reference::Rounding::ToType);
       if (!rounded)
@@ -719,7 +720,8 @@ private:
     return true;
   }
 
-  /// Fails where rounding explains so much that nothing can be said.
+  /// Fails if rounding explains so large a difference that the comparison says
+  /// nothing.
   Expected<bool> checkCoarsest(const std::vector<Deviation> &list) {
     for (const Deviation &d : list)
       if (d.error() > kVerifyCoarsest) {

@@ -177,7 +177,7 @@ std::vector<int64_t> Array::ints() const {
   gather(*floatData, floats);
   values.reserve(floats.size());
   for (double value : floats) {
-    // What doesn't fit is undefined in C++; saturate.
+    // A conversion out of range is undefined in C++; saturate.
     constexpr double limit = 9223372036854775808.0;
     values.push_back(value >= limit   ? INT64_MAX
                      : value < -limit ? INT64_MIN
@@ -229,8 +229,9 @@ Array Array::sliced(int64_t dim, int64_t start, int64_t step,
   return result;
 }
 
-/// The strides that give `dims` over the same elements without a copy: each
-/// run of old dimensions that are contiguous in each other is cut anew.
+/// The strides that give `dims` over the same elements without a copy: each run
+/// of old dimensions that are contiguous in each other is divided anew. Nothing
+/// if a copy is needed.
 static std::optional<Dims> restride(ArrayRef<int64_t> oldDims,
                                     ArrayRef<int64_t> oldStrides,
                                     ArrayRef<int64_t> dims) {
@@ -251,7 +252,7 @@ static std::optional<Dims> restride(ArrayRef<int64_t> oldDims,
         newCount *= dims[j++];
       }
     }
-    // Old dimensions of the run, apart from those of size 1, must nest.
+    // Old dimensions of the run, except those of size 1, must nest.
     int64_t inner = 0;
     bool any = false;
     for (size_t k = i; k-- > firstOld;) {
@@ -306,7 +307,7 @@ static bool sameAlong(const std::vector<T> &values, ArrayRef<int64_t> dims,
       for (int64_t k = 0; k < inner; ++k) {
         const T &a = values[(o * n + i) * inner + k];
         const T &b = values[o * n * inner + k];
-        if (a != b && (a == a || b == b)) // NaN is like NaN here.
+        if (a != b && (a == a || b == b)) // NaN equals NaN here.
           return false;
       }
   return true;
@@ -324,7 +325,8 @@ Array Array::compressed() const {
   Array part = distinctPart();
   if (size() == 0)
     return *this;
-  part = part.reshaped(part.shape); // Contiguous from here on, or as it was.
+  // Contiguous if it needed a copy, else unchanged.
+  part = part.reshaped(part.shape);
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (part.shape[dim] == 1)
       continue;

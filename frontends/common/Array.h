@@ -1,15 +1,15 @@
 // Array.h - a tensor whose elements are known at import.
 //
-// Shape arithmetic, position tables and masks are computed while importing, so
+// Shape arithmetic, position tables and masks are computed during import, so
 // that they cost nothing in the step. An array is a strided view of shared
 // elements; a stride of 0 repeats, so that expanding a mask over batch and
 // heads costs nothing, and pointwise work on it is done once:
 //
-//   [1, 1, T, T] expanded to [B, H, T, T]   strides (0, 0, T, 1): T * T
-//   elements
+//   [1, 1, T, T] expanded to [B, H, T, T]
+//   strides (0, 0, T, 1): T * T elements
 //
-// Elements are held as double or int64_t whatever the element type, rounded or
-// wrapped to it after each operation.
+// Elements are held as double or int64_t for every element type, and are
+// rounded or wrapped to it after each operation.
 
 #ifndef TMC_FRONTENDS_COMMON_ARRAY_H
 #define TMC_FRONTENDS_COMMON_ARRAY_H
@@ -38,10 +38,10 @@ public:
                       std::vector<int64_t> values);
   static Array ofFloats(ElementType type, llvm::ArrayRef<int64_t> dims,
                         std::vector<double> values);
-  /// A vector of i64, as shape arithmetic has them.
+  /// A vector of i64, the form of shapes.
   static Array ofShape(llvm::ArrayRef<int64_t> values);
   /// Elements as they lie in a file: row-major, little endian, any alignment.
-  /// There must be as many as `dims` says.
+  /// `bytes` must hold as many elements as `dims` has.
   static Array ofBytes(ElementType type, llvm::ArrayRef<int64_t> dims,
                        std::string_view bytes);
   /// `value` repeated to `dims`.
@@ -54,10 +54,10 @@ public:
   llvm::ArrayRef<int64_t> dims() const { return shape; }
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   int64_t size() const;
-  /// The number of elements apart from repetition along stride 0.
+  /// The number of elements without repetition along stride 0.
   int64_t distinct() const;
 
-  /// All elements in row-major order. Floats are truncated by `ints`.
+  /// All elements in row-major order. `ints` truncates floats.
   std::vector<int64_t> ints() const;
   std::vector<double> floats() const;
 
@@ -65,31 +65,35 @@ public:
   /// Broadcast by NumPy's rule; `dims` must be compatible.
   Array broadcastTo(llvm::ArrayRef<int64_t> dims) const;
   Array transposed(llvm::ArrayRef<int64_t> perm) const;
-  /// Element i along `dim` is start + i * step of this; `step` may be negative.
+  /// Element i along `dim` is element start + i * step of this array; `step`
+  /// may be negative.
   Array sliced(int64_t dim, int64_t start, int64_t step, int64_t length) const;
 
-  /// The same elements in another shape of the same size; copies where needed.
+  /// The same elements in another shape of the same size; copies if needed.
   Array reshaped(llvm::ArrayRef<int64_t> dims) const;
-  /// With a stride of 0 along each dimension whose elements don't differ.
+  /// The same array with a stride of 0 along each dimension whose elements are
+  /// all equal.
   Array compressed() const;
   Array cast(ElementType type) const;
-  /// The same bits as elements of `type`, which has as many of them.
+  /// The same bits as elements of `type`; the number of elements must not
+  /// change.
   Array bitsAs(ElementType type) const;
 
-  /// The sub-array without its repeated dimensions, and which of this array's
-  /// dimensions it has kept.
+  /// The sub-array without repeated dimensions; `kept` gets the dimensions of
+  /// this array that remain.
   Array unrepeated(llvm::SmallVectorImpl<int64_t> &kept) const;
 
   /// As an attribute; the element type must exist in the IR.
   mlir::DenseElementsAttr attribute(mlir::MLIRContext *context) const;
 
-  /// Pointwise functions, on arrays of equal shape, repetition preserved. The
-  /// function computes on doubles, or on integers, by the type of the operands.
+  /// Pointwise functions on arrays of equal shape; repetition is preserved. The
+  /// function computes on doubles or on integers, by the operands' type.
   static Array mapFloats(ElementType result, llvm::ArrayRef<Array> operands,
                          llvm::function_ref<double(llvm::ArrayRef<double>)> fn);
   static Array mapInts(ElementType result, llvm::ArrayRef<Array> operands,
                        llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> fn);
-  /// How many elements that computes: a column beside a row is a table.
+  /// The number of elements that a pointwise function computes; a column and a
+  /// row give a table.
   static int64_t mappedElements(llvm::ArrayRef<Array> operands);
 
 private:
@@ -99,9 +103,11 @@ private:
   Array distinctPart() const;
 
   ElementType elementType = ElementType::F32;
-  /// The extents that `operands` are mapped by: 1 where all of them repeat.
+  /// The extents of the result without repetition: 1 along dimensions in which
+  /// all `operands` repeat.
   static Dims mappedDims(llvm::ArrayRef<Array> operands);
-  /// `fn` of what `read` gives of the operands, for each element of `extents`.
+  /// Applies `fn` to the operands' elements, read by `read`, for each element
+  /// of `extents`.
   template <class T>
   static std::vector<T>
   mapElements(const Dims &extents, llvm::ArrayRef<Array> operands,
@@ -114,8 +120,8 @@ private:
   std::shared_ptr<const std::vector<double>> floatData;
 };
 
-/// The common shape of `a` and `b` by NumPy's broadcasting rule, if there is
-/// one.
+/// The common shape of `a` and `b` by NumPy's broadcasting rule; nothing if
+/// there is none.
 std::optional<Dims> broadcastShape(llvm::ArrayRef<int64_t> a,
                                    llvm::ArrayRef<int64_t> b);
 

@@ -1,8 +1,7 @@
 // Defaults.h - the defaults of operators' arguments, by the operators' schemas.
 //
-// A file may give an argument that has its default: it asks for nothing, and an
-// importer that doesn't read it is right. The tables are written by
-// bench/operators/defaults.py:
+// A file may give an argument its default value. An importer may ignore such an
+// argument. bench/operators/defaults.py writes the tables:
 //
 //   TMC_DEFAULTS("embedding", "padding_idx=-1 scale_grad_by_freq=False")
 
@@ -25,7 +24,7 @@ public:
   Defaults(llvm::ArrayRef<Line> lines);
 
   /// The default as the schema writes it: "-1", "False", "mean", "[1,1]".
-  /// Nothing where there is none, or where it is None.
+  /// Nothing if there is none, or if it is None.
   std::optional<llvm::StringRef> find(llvm::StringRef op,
                                       llvm::StringRef argument) const;
 
@@ -33,10 +32,10 @@ private:
   llvm::StringMap<llvm::StringRef> byOp;
 };
 
-/// True if a schema's `text` is this number; True is 1.
+/// True if a schema's `text` is this number; True counts as 1.
 bool isNumber(llvm::StringRef text, double value);
 
-/// True if it is this list, or one number that all of `values` are.
+/// True if `text` is this list, or one number that equals all of `values`.
 bool isList(llvm::StringRef text, llvm::ArrayRef<double> values);
 
 } // namespace tmc::frontend

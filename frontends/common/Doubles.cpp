@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace tmc;
 
-/// `type` with elements of f32; null where it has none of f64.
+/// `type` with elements of f32; null if its elements aren't f64.
 static RankedTensorType narrowed(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.getElementType().isF64())

@@ -1,8 +1,8 @@
-// Doubles.h - doubles become f32, which is what steps compute in.
+// Doubles.h - converts doubles to f32, the type in which steps compute.
 //
-// A model is exported with doubles where numpy's default type came in: an input
-// made of an array, a constant, a parameter. What follows from constants alone
-// has been computed in double by then; no kernel takes doubles.
+// An exported model has doubles where numpy's default type was used: in an
+// input made from an array, a constant, a parameter. Values that depend only on
+// constants have been computed in double before this; no kernel takes doubles.
 
 #ifndef TMC_FRONTENDS_COMMON_DOUBLES_H
 #define TMC_FRONTENDS_COMMON_DOUBLES_H
@@ -11,8 +11,8 @@
 
 namespace tmc::frontend {
 
-/// Makes each value of f64 in `function` one of f32, and leaves out the casts
-/// between the two. Returns how many there were, casts and constants left out.
+/// Turns each f64 value in `function` into f32, and removes the casts between
+/// the two. Returns the number of such values, without casts and constants.
 int64_t narrowDoubles(mlir::func::FuncOp function);
 
 } // namespace tmc::frontend

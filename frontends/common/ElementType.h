@@ -1,9 +1,8 @@
-// ElementType.h - the element types of models, in a form that can be switched
-// on.
+// ElementType.h - the element types of models, as an enum.
 //
 // Only some exist in the IR (`irType`); the others may occur in constants,
-// which are folded at import. The numbers that file formats give them are the
-// frontends' affair.
+// which are folded at import. Each frontend maps its file format's numbers to
+// these types.
 
 #ifndef TMC_FRONTENDS_COMMON_ELEMENTTYPE_H
 #define TMC_FRONTENDS_COMMON_ELEMENTTYPE_H
@@ -39,7 +38,7 @@ int64_t sizeInFile(ElementType type);
 
 bool isFloat(ElementType type);
 
-/// The element type in the IR, or null where the IR has none.
+/// The element type in the IR, or null if the IR has none.
 mlir::Type irType(ElementType type, mlir::MLIRContext *context);
 
 /// The inverse of `irType`.

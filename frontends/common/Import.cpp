@@ -13,7 +13,7 @@ void tmc::registerImportDialects(mlir::DialectRegistry &registry) {
   registry
       .insert<mlir::arith::ArithDialect, mlir::math::MathDialect,
               mlir::func::FuncDialect, nn::NNDialect, train::TrainDialect>();
-  // A file may ask for gradients itself.
+  // A file may compute gradients itself.
   registerArithModels(registry);
   registerMathModels(registry);
 }

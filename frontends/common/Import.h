@@ -1,16 +1,16 @@
-// Import.h - what a frontend is asked for, and what it makes.
+// Import.h - the input and output of a frontend.
 //
 //   model.onnx ── onnx ──┐
-//                        ├──> one function of nn IR, and where the values are
+//                        ├──> one function of nn IR, and the values' source
 //   model.pt2  ── torch ─┘
 //
-// The module holds one function, `@forward`, on statically shaped tensors. What
-// its arguments are is said by their attributes:
+// The module holds one function, `@forward`, on statically shaped tensors.
+// Attributes state the roles of its arguments:
 //
 //   func.func @forward(
 //       %arg0: tensor<64x32xf32> {train.role = #train.role<param>,
-//                                 train.name = "fc.weight", train.init =
-//                                 "normal"},
+//                                 train.name = "fc.weight",
+//                                 train.init = "normal"},
 //       %arg1: tensor<64xf32>    {train.role = #train.role<state>, ...},
 //       %arg2: tensor<8x32xf32>  {train.role = #train.role<batch>,
 //                                 train.name = "image"},
@@ -21,8 +21,8 @@
 //
 // Parameters are the stored floats with a differentiable path to the loss. One
 // tensor used twice (a tied embedding) is one argument. Running statistics are
-// state, and their new values are results. Everything that follows from shapes
-// and constants alone (position tables, causal masks) is computed at import.
+// state, and their new values are results. Values that depend only on shapes
+// and constants (position tables, causal masks) are computed at import.
 
 #ifndef TMC_FRONTENDS_COMMON_IMPORT_H
 #define TMC_FRONTENDS_COMMON_IMPORT_H
@@ -47,7 +47,7 @@ namespace tmc {
 
 struct ImportOptions {
   /// Size of the batch: binds the symbolic dimension named `batch`, else the
-  /// first symbolic dimension of the first input that has one.
+  /// first symbolic dimension that is dimension 0 of an input.
   std::optional<int64_t> batch;
   /// Sizes of symbolic dimensions, by name.
   std::map<std::string, int64_t> dims;
@@ -57,15 +57,15 @@ struct ImportOptions {
   std::string loss;
   /// Globs (`*`, `?`) over names of parameters that aren't trained.
   std::vector<std::string> freeze;
-  /// Whether a model without a loss is an error.
+  /// True if a model without a loss is an error.
   bool needLoss = true;
 };
 
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// Where the values of parameters and state are. May outlive the module.
+  /// The values of parameters and state. May outlive the module.
   std::unique_ptr<Weights> weights;
-  /// What the user should know although nothing is wrong.
+  /// Remarks for the user about a correct model.
   std::vector<std::string> warnings;
 };
 

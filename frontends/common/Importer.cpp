@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// No tensor of the IR may have more elements.
+/// The most elements of a tensor in the IR.
 constexpr int64_t kMaxElements = int64_t(1) << 46;
 
 int64_t StoredTensor::bytes() const {
@@ -35,7 +35,7 @@ Importer::Importer(std::unique_ptr<TensorStore> store,
 }
 
 Expected<ImportedModel> Importer::conclude(bool done) {
-  // What else is wrong may come of it.
+  // Other errors may be consequences of refusals.
   if (!refusals.empty())
     return allOf(refusals, howToAvoid);
   if (failure)
@@ -95,7 +95,7 @@ LocationAttr tmc::frontend::lineOf(StringRef trace, MLIRContext &context) {
 }
 
 //===----------------------------------------------------------------------===//
-// What the file stores
+// Tensors of the file
 //===----------------------------------------------------------------------===//
 
 LogicalResult Importer::addTensors() {
@@ -109,7 +109,7 @@ LogicalResult Importer::addTensors() {
     if (isFloat(tensor.type) && tensor.mayBeMissing &&
         tensor.bytes() > kMaxConstantBytes)
       isArgument = true;
-    // Its value changes: nothing is folded from it.
+    // The tensor's value changes: nothing is folded from it.
     bool isWritten = mutated.contains(tensor.name);
     isArgument |= isWritten;
     if (isArgument) {
@@ -131,9 +131,9 @@ LogicalResult Importer::addTensors() {
   return success();
 }
 
-/// Whether it is named as a module names what it has, "top.2.bias" or "scale",
-/// and not as exporters and optimizers name constants, "onnx::Add_12",
-/// "/top/Add_output_0", "21".
+/// True if `name` has the form of a module's names, "top.2.bias" or "scale",
+/// and not the form in which exporters and optimizers name constants,
+/// "onnx::Add_12", "/top/Add_output_0", "21".
 static bool isModuleName(StringRef name) {
   return !name.empty() && !llvm::isDigit(name[0]) &&
          llvm::all_of(name, [](char c) {
@@ -141,10 +141,11 @@ static bool isModuleName(StringRef name) {
          });
 }
 
-/// A stored float of more than one element, or one number that a module has,
-/// unless the exporter's notes say otherwise. Where nothing says that names are
-/// those of modules, it takes a dot and a dimension to tell such a number from
-/// a constant. Whether a path leads from it to the loss is seen at the end.
+/// By the exporter's notes, if it left any. Otherwise a stored float tensor is
+/// trainable if it has more than one element, or if it is a single number with
+/// a module's name. If names may be others than modules', such a number also
+/// needs a dot in its name and a dimension, which distinguish it from a
+/// constant. The path to the loss is checked at the end.
 bool Importer::isTrainable(const StoredTensor &tensor) const {
   if (!isFloat(tensor.type))
     return false;
@@ -158,7 +159,7 @@ bool Importer::isTrainable(const StoredTensor &tensor) const {
           (!tensor.dims.empty() && StringRef(tensor.name).contains('.')));
 }
 
-/// Names the numbers that may be a model's own and aren't trained.
+/// Warns of single numbers that may be a module's own and aren't trained.
 void Importer::warnOfConstants() {
   if (hasNotes || namesAreModules)
     return;
@@ -213,7 +214,7 @@ bool Importer::isFrozenByUser(StringRef name) const {
     auto glob = llvm::GlobPattern::create(text);
     if (glob)
       return glob->match(name);
-    llvm::consumeError(glob.takeError()); // It is said later.
+    llvm::consumeError(glob.takeError()); // `finish` reports it.
     return false;
   });
 }
@@ -278,7 +279,7 @@ bool Importer::isInput(const Val &v) const {
 Val Importer::detached(const Val &v, Location loc) {
   if (!v.isTensor() || !isFloat(v.type) || isInput(v) ||
       isa_and_nonnull<nn::DetachOp>(v.value.getDefiningOp()))
-    return v; // No gradient goes there.
+    return v; // No gradient flows there anyway.
   return Val(Value(nn::DetachOp::create(b, loc, v.value)));
 }
 
@@ -327,7 +328,7 @@ LogicalResult Importer::importNode(Site &site, ArrayRef<std::string> inputs,
   }
   if (failure && refusals.empty())
     return mlir::failure();
-  failure.reset(); // It may come of what isn't supported.
+  failure.reset(); // An unsupported operator may have caused it.
   if (isBroken)
     for (const std::string &name : outputs)
       if (!name.empty())
@@ -346,8 +347,9 @@ std::optional<Dims> Importer::boundSizes(ArrayRef<Declared::Dim> dims) const {
   return sizes;
 }
 
-/// Defines `name` as something that can't be computed. Floats of a size that
-/// the file gives are stood in for by zeros; what is whole may be a size.
+/// Defines `name` as a value that can't be computed. Zeros stand in for floats
+/// whose size the file gives. Integers get no stand-in, because they may be
+/// sizes.
 void Importer::poison(const std::string &name, Location loc) {
   Val v;
   v.kind = Val::Poisoned;
@@ -372,7 +374,7 @@ FailureOr<Array> Importer::arrayOf(const Val &v) {
     const StoredTensor &tensor = tensors[constant.stored];
     auto bytes = store->read(constant.stored);
     if (!bytes) {
-      // Its value is needed: without it the model isn't whole.
+      // Its value is needed: without it the model isn't complete.
       Failure failure = std::move(bytes.failure());
       if (failure.kind == FailureKind::World)
         failure.kind = FailureKind::Input;
@@ -396,7 +398,7 @@ Value tmc::frontend::reshape(OpBuilder &b, Location loc, Value x,
   return nn::reshapeTo(b, loc, x, dims);
 }
 
-/// The dimensions of `dims` that those of an operand of `rank` stand for.
+/// The dimensions of `dims` to which those of an operand of `rank` align.
 static Dims alignedDims(int64_t rank, ArrayRef<int64_t> dims) {
   Dims aligned;
   for (int64_t i = 0; i < rank; ++i)
@@ -421,7 +423,7 @@ FailureOr<Value> Importer::broadcast(const Val &v, ArrayRef<int64_t> dims,
     if (failed(array))
       return mlir::failure();
     Value &known = constants[v.constant.get()];
-    // A large table is an argument; a constant is written without what repeats.
+    // A large table is an argument; a constant is written without repetition.
     int64_t bytes = array->distinct() * sizeInFile(v.type);
     if (!known && v.constant->stored >= 0 && isFloat(v.type) &&
         bytes > kMaxConstantBytes) {

@@ -1,16 +1,17 @@
-// Importer.h - the state of one import, whatever file it reads.
+// Importer.h - the state of one import, for every file format.
 //
-// A frontend derives its own importer from this one. It says what the file has,
-// in this order; what is common to all formats happens here:
+// A frontend derives its own importer from this one. It passes on the file's
+// contents in this order; work that all formats share is done here:
 //
 //   frontend                          Importer
 //   tensors of the file, their notes  arguments, or constants
 //   inputs, with symbolic dimensions  bound by --batch and --dim; arguments
-//   each node, by its name            names, what can't be read, what isn't
-//                                     supported
+//   each node, by its name            names, refusals of broken and of
+//                                     unsupported nodes
 //   outputs, buffers that change      results, the loss, roles, dead code
 //
-// Builders of operators see it through `Site`; see Import.h for what comes out.
+// Builders of operators access the importer through `Site`; Import.h describes
+// the output.
 
 #ifndef TMC_FRONTENDS_COMMON_IMPORTER_H
 #define TMC_FRONTENDS_COMMON_IMPORTER_H
@@ -26,35 +27,35 @@
 
 namespace tmc::frontend {
 
-/// Constant floats of more bytes than this aren't put in the IR: they are
+/// Constant floats of more bytes than this aren't put in the IR: they become
 /// arguments that aren't trained.
 constexpr int64_t kMaxConstantBytes = 64 << 10;
 
-/// What an argument of the function is.
+/// An argument of the function, and its role.
 struct Argument {
   enum Role { Param, State, Batch, Scalar };
   Role role = Batch;
   std::string name;
   int stored = -1; ///< For parameters and state.
   bool frozen = false;
-  std::string init; ///< How a fresh one starts; empty: as its uses say.
+  std::string init; ///< The initial value; empty: inferred from its uses.
 };
 
-/// A tensor of the file, and what has become of it.
+/// A tensor of the file, and its place in the import.
 struct StoredTensor {
   std::string name;                 ///< The user's; an argument's.
-  std::string value;                ///< The graph's, where that is another one.
+  std::string value;                ///< The graph's, if it is another one.
   std::vector<std::string> aliases; ///< The user's other names for it.
   ElementType type = ElementType::F32;
   Dims dims;
   bool mayBeMissing = false;             ///< It is in another file.
-  enum Note { None, Parameter, Buffer }; ///< What the exporter says it is.
+  enum Note { None, Parameter, Buffer }; ///< The exporter's statement.
   Note note = None;
-  bool frozen = false;          ///< The exporter says that it isn't trained.
-  bool isPersistent = true;     ///< Of the model's state_dict.
-  mlir::BlockArgument argument; ///< Null until something needs it.
+  bool frozen = false;          ///< By the exporter's statement.
+  bool isPersistent = true;     ///< In the model's state_dict.
+  mlir::BlockArgument argument; ///< Null until it is used.
 
-  int64_t bytes() const; ///< -1 if that is no number.
+  int64_t bytes() const; ///< -1 if the size overflows.
   const std::string &valueName() const { return value.empty() ? name : value; }
 };
 
@@ -62,12 +63,12 @@ struct StoredTensor {
 struct Declared {
   struct Dim {
     int64_t size = 0;
-    std::string symbol;  ///< Where the size isn't fixed.
-    bool isKnown = true; ///< An output's may be left open without a symbol.
+    std::string symbol;  ///< If the size isn't fixed.
+    bool isKnown = true; ///< False: an output's size is left open.
   };
   std::string name;
   std::optional<ElementType> type;
-  std::string typeName; ///< For messages, where `type` is none of ours.
+  std::string typeName; ///< For messages, if `type` is none of ours.
   bool hasShape = true;
   llvm::SmallVector<Dim, 4> dims;
 };
@@ -90,37 +91,37 @@ public:
     if (!failure)
       failure = std::move(f);
   }
-  /// Notes something unsupported; see Site::unsupported.
+  /// Records an unsupported feature; see Site::unsupported.
   void refuse(Refusal refusal) { refusals.push_back(std::move(refusal)); }
-  /// Tells the user about something that isn't wrong.
+  /// Records a warning for the user.
   void warn(std::string what) { warnings.push_back(std::move(what)); }
 
-  // Random numbers: the arguments are made when first asked for.
+  // Random numbers: the arguments are made at their first use.
   mlir::Value seed();
   mlir::Value samples();
   int64_t nextStream() { return stream++; }
   int64_t batchSize() const { return batch; }
 
-  /// The running statistic behind `v`, a stored tensor or the new value of one,
-  /// which becomes a state: its newest value. Fails where `v` is something
-  /// else.
+  /// Turns the running statistic behind `v`, a stored tensor or the new value
+  /// of one, into a state and returns its newest value. Fails if `v` is another
+  /// value.
   mlir::FailureOr<mlir::Value> stateOf(const Val &v);
-  /// `next` is the new value of the state behind `v`.
+  /// Sets `next` as the new value of the state behind `v`.
   void updateState(const Val &v, mlir::Value next);
-  /// The constant that `v` is if it is a stored tensor taken for a parameter by
-  /// its type alone.
+  /// The constant `v`, if `v` is a stored tensor that counts as a parameter
+  /// only by its type.
   std::optional<Val> asConstant(const Val &v) const;
-  /// The fixed statistic behind `v`, if that is a stored tensor, becomes a
-  /// state that no step changes; a fresh one starts as `init` says.
+  /// Turns the fixed statistic behind `v`, if that is a stored tensor, into a
+  /// state that no step changes; `init` is its initial value.
   void fixState(const Val &v, llvm::StringRef init);
   /// `v` without its gradient.
   Val detached(const Val &v, mlir::Location loc);
   /// True if a gradient flows from `v` to a tensor that is trained.
   bool isTrained(mlir::Value v) const;
-  /// True if the exporter's signature says that a step writes the tensor behind
-  /// `v`.
+  /// True if the exporter's signature states that a step writes the tensor
+  /// behind `v`.
   bool isMutated(const Val &v) const;
-  /// True if `v` is a stored tensor, by whatever name, or a state's new value.
+  /// True if `v` is a stored tensor, under any name, or a state's new value.
   bool isStored(const Val &v) const { return storedBehind(v) >= 0; }
 
 protected:
@@ -128,24 +129,24 @@ protected:
            mlir::MLIRContext &context);
 
   // For frontends, in the order in which they call them.
-  /// A value for each entry of `tensors`, which stay in step with the store's.
+  /// Defines a value for each entry of `tensors`, in the store's numbering.
   mlir::LogicalResult addTensors();
-  /// Sizes for the symbolic dimensions of `inputs`; `proposed` are the model's
-  /// own, for those that the user leaves open.
+  /// Sets the sizes of the symbolic dimensions of `inputs`; `proposed` are the
+  /// model's own sizes, for dimensions that the user leaves open.
   mlir::LogicalResult bindDims(llvm::ArrayRef<Declared> inputs,
                                const std::map<std::string, int64_t> &proposed);
   mlir::LogicalResult makeInputs(llvm::ArrayRef<Declared> inputs);
-  /// Runs `import` for a node that reads and defines values of these names.
-  /// What makes something unsupported gets stand-ins for its results, so that
-  /// the nodes behind it are looked at, too; without a stand-in they are
+  /// Runs `import` for a node that reads and defines values of these names. The
+  /// results of an unsupported node get stand-ins, so that the nodes behind it
+  /// are checked as well; nodes that read a result without a stand-in are
   /// skipped.
   mlir::LogicalResult
   importNode(Site &site, llvm::ArrayRef<std::string> inputs,
              llvm::ArrayRef<std::string> outputs,
              llvm::function_ref<mlir::LogicalResult()> import);
-  /// New values of buffers, by `mutated`.
+  /// Adds the new values of buffers, by `mutated`.
   mlir::LogicalResult updateBuffers();
-  /// `outputs` names values, and what the function's results are called.
+  /// `outputs` are names of values, and the names of the function's results.
   struct Output {
     std::string value;
     Declared declared;
@@ -153,23 +154,23 @@ protected:
   mlir::LogicalResult importResults(std::vector<Output> outputs);
   mlir::LogicalResult attachLoss();
   mlir::LogicalResult finish();
-  /// What `run` returns, `done` or not.
+  /// The result of `run`; `done` is false after an error.
   Expected<ImportedModel> conclude(bool done);
 
-  /// The type that the file gives a value that nothing has made, if it says
-  /// all of it.
+  /// The complete type that the file declares for an undefined value; nothing
+  /// if the file doesn't declare all of it.
   virtual std::optional<std::pair<ElementType, Dims>>
   declaredType(const std::string &name) const = 0;
-  /// `dims` with the sizes that were bound; nothing where one has none.
+  /// `dims` with the bound sizes; nothing if one has none.
   std::optional<Dims> boundSizes(llvm::ArrayRef<Declared::Dim> dims) const;
 
   int storedBehind(const Val &v) const;
-  /// The new value that the step has for tensor `index`; null if it has none.
+  /// The step's new value of tensor `index`; null if there is none.
   mlir::Value newValueOf(int index) const;
-  /// True if the user keeps the parameter as it is.
+  /// True if the user freezes the parameter.
   bool isFrozenByUser(llvm::StringRef name) const;
-  /// `v`, which trained parameters reach, was made without gradients: the user
-  /// is told if the loss depends on it.
+  /// Records that `v`, which depends on trained parameters, was made without
+  /// gradients: the user is warned if the loss depends on it.
   void cut(mlir::Value v) { cuts.push_back(v); }
   bool isTrainable(const StoredTensor &tensor) const;
   mlir::BlockArgument argumentOf(StoredTensor &tensor);
@@ -181,27 +182,28 @@ protected:
   mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
-  std::vector<Argument> arguments; ///< In step with the block's.
+  std::vector<Argument> arguments; ///< In the order of the block's arguments.
   std::vector<StoredTensor> tensors;
   llvm::StringMap<int> tensorOf;
-  bool hasNotes = false; ///< The exporter tells parameters from buffers.
-  /// Without notes: all names of tensors that could be a module's are one's.
+  bool hasNotes = false; ///< The exporter distinguishes parameters and buffers.
+  /// Without notes: all tensors whose names look like a module's belong to
+  /// modules.
   bool namesAreModules = false;
-  /// The file is of an exporter that leaves no trace of torch.no_grad(), and to
-  /// which one tensor that was given for two inputs is one input.
+  /// The exporter leaves no trace of torch.no_grad(), and merges two inputs
+  /// into one if both got the same tensor.
   bool leavesNoTraces = false;
-  /// What a step writes may be a constant; else that is the old value, which
-  /// the exporter's optimizer folded.
+  /// The new value of a tensor may be a constant. Otherwise a constant is the
+  /// old value, which the exporter's optimizer folded.
   bool mayWriteConstants = false;
-  /// Outputs may be statistics' new values, which are none of the user's.
+  /// Outputs may be new values of statistics, which aren't the user's outputs.
   bool listsStatistics = true;
   /// Buffers and parameters that a step of the exported program writes, and the
   /// names of their new values.
   llvm::StringMap<std::string> mutated;
   std::map<std::string, int64_t> bound;
   int64_t batch = 1;
-  /// What names mean: the graph, and the bodies that are being imported. A
-  /// branch sees what is around it, a function only its own.
+  /// The values of names: in the graph, and in the bodies that are being
+  /// imported. A branch sees the scope around it, a function only its own.
   struct Scope {
     llvm::StringMap<Val> values;
     bool seesOuter = false;
@@ -210,9 +212,9 @@ protected:
   llvm::StringSet<> used;
   std::optional<Failure> failure;
   std::vector<Refusal> refusals;
-  /// Said where buffers can't be updated: how to export the model.
+  /// The advice for models whose buffers can't be updated: how to export them.
   std::string howToKeepBuffers;
-  /// Said of operators that have no importer: the way around most of them.
+  /// The advice for operators without an importer: the usual way around them.
   std::string howToAvoid;
 
 private:
@@ -246,7 +248,7 @@ private:
     int updates = -1; ///< Index into `tensors`.
   };
   std::vector<Result> results;
-  /// The tensors that values are new values of.
+  /// For each new value, the tensor that it replaces.
   llvm::DenseMap<mlir::Value, int> newValues;
   std::vector<mlir::Value> cuts;
   std::vector<Output> outputs;
@@ -255,19 +257,20 @@ private:
   std::vector<std::string> warnings;
 };
 
-/// The refusal where the exporter was given one tensor for several inputs, and
+/// The refusal of a file whose exporter got one tensor for several inputs, and
 /// reads one of them in place of `unread`.
 Failure oneForSeveral(llvm::ArrayRef<std::string> unread);
 
 /// "/model/layers.0/Add" -> "model.layers.0.Add".
 std::string cleanName(llvm::StringRef name);
 
-/// What `loc` is called, with the user's line: "layers.0.mul (model.py:12)".
+/// The name of `loc`, with the user's line: "layers.0.mul (model.py:12)".
 std::string placeOf(mlir::Location loc);
 
 /// The line of the innermost frame of a Python stack trace, `File "x.py", line
-/// 12, in forward`; unknown where there is none. The path is cut to what
-/// follows the packages' folder, else to the file: it is another machine's.
+/// 12, in forward`; unknown if there is none. The path is cut to the part after
+/// the packages' folder, else to the file, because it is a path of another
+/// machine.
 mlir::LocationAttr lineOf(llvm::StringRef stackTrace,
                           mlir::MLIRContext &context);
 

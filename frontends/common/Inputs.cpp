@@ -42,8 +42,8 @@ static std::vector<Symbol> symbolsOf(ArrayRef<Declared> inputs) {
   return symbols;
 }
 
-/// The dimension of samples: by its name, or else the first one that some
-/// input begins with.
+/// The dimension of samples: the one with a batch's name, else the first one
+/// that is dimension 0 of some input.
 static const Symbol *batchOf(ArrayRef<Symbol> symbols) {
   for (const Symbol &symbol : symbols)
     if (meansBatch(symbol.name))
@@ -123,7 +123,7 @@ Importer::bindDims(ArrayRef<Declared> inputs,
   return success();
 }
 
-/// Rows of the inputs where all dimensions are fixed; an input of one row
+/// The rows of the inputs if all dimensions are fixed; an input of one row
 /// belongs to every sample.
 static std::optional<int64_t> fixedRows(ArrayRef<Declared> inputs) {
   std::optional<int64_t> rows;

@@ -1,4 +1,4 @@
-// Inputs.h - which inputs belong to every sample.
+// Inputs.h - marks inputs that belong to every sample.
 
 #ifndef TMC_FRONTENDS_COMMON_INPUTS_H
 #define TMC_FRONTENDS_COMMON_INPUTS_H
@@ -7,7 +7,7 @@
 
 namespace tmc::frontend {
 
-/// Where the file says which dimension counts samples: marks the arguments of
+/// If the file states which dimension counts samples: marks the arguments of
 /// inputs that don't begin with a symbolic dimension (dialects/train/Batch.h).
 void markUncut(mlir::func::FuncOp function, llvm::ArrayRef<Declared> inputs);
 

@@ -1,4 +1,4 @@
-// Loss.cpp - which scalar is minimised.
+// Loss.cpp - chooses the scalar to minimise.
 //
 //   (nothing)                        the output `loss`, or the only scalar one
 //   --loss=NAME                      that scalar
@@ -12,7 +12,7 @@
 //                                    softmax(a) from the shares
 //   --loss=mse(a, target)            mean of (a - target)^2
 //
-// Labels and targets that the graph doesn't have become inputs of the batch.
+// Labels and targets that aren't in the graph become inputs of the batch.
 
 #include "frontends/common/Importer.h"
 #include "frontends/common/Losses.h"
@@ -75,7 +75,8 @@ std::string Importer::listOutputs(const char *lead) const {
   return text;
 }
 
-/// The value that an output of this name has, else that of the graph.
+/// The value of the output of this name, else the value of this name in the
+/// graph.
 const Val &Importer::lookupForLoss(const std::string &name) const {
   for (const Output &output : outputs)
     if (output.declared.name == name)
@@ -119,7 +120,7 @@ FailureOr<Value> Importer::lossTarget(const std::string &name,
 }
 
 namespace {
-/// Where the loss of a command line is built.
+/// The site of a loss that the command line names.
 class LossSite : public Site {
 public:
   LossSite(Importer &importer, Location loc, std::string text)
@@ -133,7 +134,7 @@ private:
 } // namespace
 
 /// The mean of `losses` over all rows of `x`, whose innermost dimension is the
-/// classes; of all elements, where `perRow` is false.
+/// classes; over all elements if `perRow` is false.
 static FailureOr<Val> meanLoss(Site &s, FailureOr<Val> losses, const Val &x,
                                bool perRow) {
   if (failed(losses))
@@ -146,7 +147,7 @@ static FailureOr<Val> meanLoss(Site &s, FailureOr<Val> losses, const Val &x,
   return Val(nn::scale(s.b, s.loc, sum.value, 1.0 / double(count)));
 }
 
-/// Mean loss of `x` and a target of numbers, in the type of sums.
+/// Mean loss of `x` and a floating-point target, in the type of sums.
 static FailureOr<Val> targetLoss(Site &s, StringRef callee, Value given,
                                  Value target) {
   Type element = nn::accumulationType(nn::tensorType(given).getElementType());
@@ -164,7 +165,7 @@ static FailureOr<Val> targetLoss(Site &s, StringRef callee, Value given,
                   true);
 }
 
-/// The losses that a command line can name, and what they are called with.
+/// The losses that a command line can name, and their arguments.
 static constexpr std::pair<StringRef, StringRef> kLosses[] = {
     {"cross_entropy", "logits, labels"},
     {"soft_cross_entropy", "logits, shares"},

@@ -1,8 +1,8 @@
 // Losses.h - mean losses in the nn dialect, for operators and for --loss.
 //
 // A mean is a weighted sum whose weight is one over the number of rows that
-// count, computed in the graph: passes that split the batch compute it for the
-// whole batch.
+// count. The graph computes this number, so passes that split the batch can
+// compute it for the whole batch.
 
 #ifndef TMC_FRONTENDS_COMMON_LOSSES_H
 #define TMC_FRONTENDS_COMMON_LOSSES_H
@@ -11,7 +11,7 @@
 
 namespace tmc::frontend {
 
-/// The label that doesn't count where the model names none, as in PyTorch.
+/// The label that doesn't count if the model names none, as in PyTorch.
 constexpr int64_t kIgnoredLabel = -100;
 
 /// The number of entries of `labels` [R] that aren't `ignored`, as a scalar of

@@ -8,7 +8,7 @@ using namespace mlir;
 
 std::optional<tmc::Failure> tmc::findBadName(ModuleOp module) {
   std::optional<Failure> found;
-  AttrTypeWalker walker; // Looks at each attribute once.
+  AttrTypeWalker walker; // Visits each attribute once.
   walker.addWalk([&](StringAttr name) {
     std::string fault = nameFault(name.getValue());
     if (fault.empty())

@@ -1,9 +1,9 @@
-// Names.h - the last look at what a model's file has brought into the IR.
+// Names.h - the last check of the names that a model's file brings into the IR.
 //
-// Readers refuse names by their place in the file. What importers derive from
-// other texts, as a module's path from an exporter's notes, is looked at here,
-// as is a module that is read as text: behind import, every string of the IR is
-// UTF-8 without control characters.
+// Readers refuse bad names at their place in the file. This check covers names
+// that importers derive from other texts, such as a module's path in an
+// exporter's notes, and modules that are read as text: after import, every
+// string of the IR is UTF-8 without control characters.
 
 #ifndef TMC_FRONTENDS_COMMON_NAMES_H
 #define TMC_FRONTENDS_COMMON_NAMES_H
@@ -16,8 +16,8 @@
 
 namespace tmc {
 
-/// The first name of `module`, of an attribute or of a location, that can't be
-/// one.
+/// The first string of `module`, in an attribute or a location, that isn't a
+/// valid name.
 std::optional<Failure> findBadName(mlir::ModuleOp module);
 
 } // namespace tmc

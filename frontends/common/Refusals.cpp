@@ -13,12 +13,12 @@ using llvm::StringRef;
 
 namespace {
 struct Way {
-  const char *ops;  ///< Names, `x*` for all that begin so; null: any operator.
-  const char *what; ///< A part of what is lacking; null: the operator itself.
+  const char *ops;  ///< Names, `x*` for a prefix; null: any operator.
+  const char *what; ///< A part of the missing feature; null: the operator.
   const char *way;
 };
 
-/// The first that fits is reported.
+/// The first that matches is reported.
 constexpr Way kWays[] = {
     {"cond while_loop map_impl associative_scan If Loop", nullptr,
      "decide before the export, or compute both sides and choose by where()"},
@@ -42,7 +42,7 @@ constexpr Way kWays[] = {
      "keep all elements, and multiply by a mask or choose by where()"},
     {"_scaled_dot_product_*", nullptr,
      "keep the training export, which has scaled_dot_product_attention"},
-    // What torch 2.15 takes apart, into operators that are all read.
+    // Operators that torch 2.15 decomposes into supported ones.
     {"_safe_softmax cumulative_trapezoid fft_fftshift fft_ifftshift "
      "float_power gradient isclose isfinite isin isneginf isposinf istft "
      "linalg_matmul linalg_vander linalg_vecdot multi_margin_loss "
@@ -83,7 +83,7 @@ constexpr Way kWays[] = {
 };
 } // namespace
 
-/// "nonzero" of "aten.nonzero.default", "Twist" of "com.acme.Twist".
+/// "nonzero" for "aten.nonzero.default", "Twist" for "com.acme.Twist".
 static StringRef baseName(StringRef op) {
   auto [library, rest] = op.split('.');
   if (library == "aten" || library == "higher_order" ||
@@ -100,7 +100,7 @@ static bool names(StringRef list, StringRef op) {
   });
 }
 
-/// The usual way around `refusal`; empty where it says one itself.
+/// The usual way around `refusal`; empty if the refusal states one itself.
 static std::string wayAround(const Refusal &refusal,
                              const std::string &otherwise) {
   StringRef op = baseName(refusal.op), what = refusal.what;

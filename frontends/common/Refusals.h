@@ -1,4 +1,4 @@
-// Refusals.h - all that a model asks for and tmc lacks, in one message.
+// Refusals.h - all features that a model needs and tmc lacks, in one message.
 //
 //   error: the model asks for 3 things that aren't supported
 //   note: Bernoulli, 2 times: drop, drop_1
@@ -7,7 +7,7 @@
 //   note: instead: resize by nearest, linear or cubic, without antialiasing
 //
 // Nodes of one operator with one fault are one entry; entries with the same way
-// around stand together.
+// around are listed together.
 
 #ifndef TMC_FRONTENDS_COMMON_REFUSALS_H
 #define TMC_FRONTENDS_COMMON_REFUSALS_H
@@ -19,16 +19,16 @@
 namespace tmc::frontend {
 
 struct Refusal {
-  std::string op;   ///< The operator, or what else it is, "input".
+  std::string op;   ///< The operator, or another kind, "input".
   std::string node; ///< Its name in the file.
   std::string line; ///< " (model.py:12)", or nothing.
-  std::string what; ///< What of it; empty: all of it.
+  std::string what; ///< The unsupported part; empty: all.
 };
 
-/// `otherwise` is the way around an operator that the table of ways lacks.
+/// `otherwise` is the way around operators that aren't in the table of ways.
 Failure allOf(llvm::ArrayRef<Refusal> refusals, const std::string &otherwise);
 
-/// The first of `names`, and how many more there are.
+/// The first of `names`, and the number of the others.
 std::string listed(llvm::ArrayRef<std::string> names);
 
 } // namespace tmc::frontend

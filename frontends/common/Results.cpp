@@ -1,4 +1,4 @@
-// Results.cpp - what the function returns, and what its arguments are.
+// Results.cpp - the function's results, and the roles of its arguments.
 
 #include "frontends/common/Importer.h"
 #include "frontends/common/Roles.h"
@@ -15,10 +15,11 @@ using namespace tmc::frontend;
 
 using train::TrainDialect;
 
-/// A buffer or parameter that the exported program writes, other than a
+/// A buffer or parameter that the exported program writes, except a
 /// normalization's statistics, is a state; its new value has the name that the
-/// program gives it. Where the exporter left out the new value, or folded the
-/// old one into a constant, the buffer would stay as it is, silently.
+/// program gives it. If the exporter left out the new value, or folded the old
+/// one into a constant, the buffer would stay unchanged without notice, so the
+/// model is refused.
 LogicalResult Importer::updateBuffers() {
   std::map<std::string, std::string> written; // In the order of names.
   for (const auto &entry : mutated)
@@ -92,7 +93,7 @@ void Importer::updateState(const Val &v, Value next) {
 }
 
 /// The shape that the file gives a value, if it contradicts `dims`. Exporters
-/// get this wrong, so that it is no error.
+/// write wrong shapes, so this is no error.
 static std::string declaredOtherwise(const Declared &declared,
                                      ArrayRef<int64_t> dims) {
   if (!declared.hasShape)
@@ -146,8 +147,8 @@ LogicalResult Importer::importResults(std::vector<Output> given) {
   return success();
 }
 
-/// Whole numbers that nothing but their own new value depends on, such as a
-/// count of batches, are no state of a step.
+/// Drops integer states on which only their own new value depends, such as a
+/// count of batches.
 void Importer::dropCounters() {
   llvm::erase_if(results, [&](const Result &result) {
     if (result.updates < 0 || isFloat(tensors[result.updates].type))
@@ -168,9 +169,9 @@ void Importer::dropCounters() {
   });
 }
 
-/// Says where gradients end between trained parameters and the loss. A
-/// Function's forward may be exported so, and its own backward isn't in the
-/// file.
+/// Warns of places between trained parameters and the loss where gradients end.
+/// The forward pass of a torch.autograd.Function may be exported so, and its
+/// backward pass isn't in the file.
 void Importer::warnOfCuts() {
   Value loss;
   for (const Result &result : results)
@@ -195,8 +196,8 @@ void Importer::warnOfCuts() {
          " (the backward pass of a torch.autograd.Function isn't in a file)");
 }
 
-/// Where a file leaves no trace of torch.no_grad(), gradients may flow through
-/// the new value of a buffer that was made without: the user is told.
+/// If a file leaves no trace of torch.no_grad(), gradients may flow through a
+/// buffer's new value that was made without them; warns of such buffers.
 void Importer::warnOfNewValues() {
   Value loss;
   for (const Result &result : results)
@@ -218,8 +219,7 @@ void Importer::warnOfNewValues() {
          listed(names));
 }
 
-/// True if whole numbers of `input` are looked up as tokens, and are the labels
-/// of a loss.
+/// True if `input` holds tokens of an embedding, and also the labels of a loss.
 static bool isTokenAndLabel(BlockArgument input) {
   bool isToken = false, isLabel = false;
   llvm::SmallPtrSet<Value, 16> seen{input};
@@ -239,8 +239,8 @@ static bool isTokenAndLabel(BlockArgument input) {
   return isToken && isLabel;
 }
 
-/// Refuses a model in which one input is tokens and labels, while another of
-/// its shape is read by nothing.
+/// Refuses a model in which one input is tokens and labels, and another of the
+/// same shape is unused.
 LogicalResult Importer::checkMerged() {
   if (!leavesNoTraces)
     return success();
@@ -263,8 +263,8 @@ void Importer::removeDeadCode() {
       op.erase();
 }
 
-/// Arguments that nothing reads: tensors that were only asked for their
-/// shape, inputs that no output depends on.
+/// Removes unused arguments: tensors of which only the shape was read, inputs
+/// that no output depends on.
 void Importer::removeUnusedArguments() {
   Block &block = function.getBody().front();
   std::vector<Argument> keptArguments;

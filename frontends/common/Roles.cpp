@@ -52,7 +52,7 @@ SmallVector<bool> tmc::frontend::reachesLoss(func::FuncOp function,
   return reached;
 }
 
-/// What `v` is apart from broadcasts and reshapes.
+/// The op that makes `v`, behind broadcasts and reshapes.
 static Operation *behindViews(Value v) {
   Operation *op = v.getDefiningOp();
   while (op && isa<nn::BroadcastOp, nn::ReshapeOp>(op))
@@ -81,7 +81,7 @@ static bool isNormalised(Value v, int depth = 8) {
   return false;
 }
 
-/// How one use of a vector says that it starts, or "".
+/// The initial value that one use of a vector implies, or "".
 static StringRef startOf(OpOperand &use, int depth = 6) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
@@ -107,7 +107,7 @@ static StringRef startOf(OpOperand &use, int depth = 6) {
   return "";
 }
 
-/// What `v` is apart from broadcasts and reshapes, as a value.
+/// The value behind the broadcasts and reshapes of `v`.
 static Value withoutViews(Value v) {
   while (Operation *op = v.getDefiningOp())
     if (isa<nn::BroadcastOp, nn::ReshapeOp>(op))
@@ -117,14 +117,14 @@ static Value withoutViews(Value v) {
   return v;
 }
 
-/// True if `v` is a number at every index.
+/// True if `v` is the same number at every index.
 static bool isSplat(Value v) {
   DenseElementsAttr attr;
   return matchPattern(withoutViews(v), m_Constant(&attr)) && attr.isSplat();
 }
 
-/// The argument `variance` of 1 / sqrt(variance + a number), if `v` is that,
-/// times other arguments.
+/// The argument `variance`, if `v` is 1 / sqrt(variance + a number), times
+/// other arguments.
 static BlockArgument varianceBehind(Value v, int depth = 4) {
   v = withoutViews(v);
   Operation *op = v.getDefiningOp();
@@ -152,8 +152,9 @@ static BlockArgument varianceBehind(Value v, int depth = 4) {
   return {};
 }
 
-/// A frozen normalization that a module computes by itself: either
-/// (x - mean) * rstd, or shift - mean * scale with scale a product of rstd.
+/// A normalization with given statistics that a module computes in parts:
+/// either (x - mean) * rstd, or shift - mean * scale with scale a product of
+/// rstd.
 SmallVector<Statistics> tmc::frontend::givenStatistics(func::FuncOp function) {
   SmallVector<Statistics> found;
   auto add = [&](Value mean, Value product) {
@@ -178,7 +179,7 @@ SmallVector<Statistics> tmc::frontend::givenStatistics(func::FuncOp function) {
   return found;
 }
 
-/// One dimension, apart from those of size 1.
+/// True for at most one dimension other than 1.
 static bool isVector(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return llvm::count_if(tensor.getShape(),

@@ -1,7 +1,7 @@
-// Roles.h - which parameters the loss depends on, and how fresh ones start.
+// Roles.h - the parameters that the loss depends on, and initial values.
 //
-// Nothing here looks at names: a vector that is added is a bias, a vector that
-// multiplies something divided by a standard deviation is a norm's scale.
+// Names don't matter here: a vector that is added is a bias, a vector that
+// multiplies a quotient by a standard deviation is a norm's scale.
 
 #ifndef TMC_FRONTENDS_COMMON_ROLES_H
 #define TMC_FRONTENDS_COMMON_ROLES_H
@@ -15,15 +15,15 @@ namespace tmc::frontend {
 void inferInitialization(mlir::func::FuncOp function, mlir::Value loss,
                          llvm::ArrayRef<bool> isParameter);
 
-/// A mean and a variance, arguments of the function that a normalization in
-/// pieces reads.
+/// A mean and a variance, arguments of the function that a decomposed
+/// normalization reads.
 struct Statistics {
   mlir::BlockArgument mean, variance;
 };
-/// Those of all normalizations by numbers that the graph doesn't compute.
+/// The statistics of all normalizations that the graph doesn't compute.
 llvm::SmallVector<Statistics> givenStatistics(mlir::func::FuncOp function);
 
-/// Values whose gradient by `loss` isn't zero of necessity.
+/// Values whose gradient by `loss` isn't necessarily zero.
 llvm::SmallPtrSet<mlir::Value, 32> gradientReaches(mlir::Value loss);
 
 /// The parameters from which floats flow to `loss` (to any result if null).

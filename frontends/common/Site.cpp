@@ -114,7 +114,7 @@ Value Site::like(Value x, double value) {
   return nn::splat(b, loc, x.getType(), value);
 }
 
-/// " (model.py:12)", or nothing.
+/// " (model.py:12)", or "".
 static std::string lineText(Location loc) {
   auto name = dyn_cast<NameLoc>(loc);
   auto line =

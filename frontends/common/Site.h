@@ -1,21 +1,21 @@
-// Site.h - where one operator is imported: what a semantic builder sees.
+// Site.h - the place of one operator's import: the interface of its builder.
 //
 //   onnx  Node ──┐             ┌── convolve(site, x, filter, window, groups)
 //                ├── is a Site ┤── softmax(site, x, axis, log)
 //   torch Call ──┘             └── ...                     (ops/*.h)
 //
-// A frontend's node knows how its format spells inputs and attributes. What an
-// operator means is said once, by a function on a Site and on values, whatever
-// file it came from.
+// A frontend's node knows the format's spelling of inputs and attributes. One
+// function on a Site and on values defines an operator's meaning for all file
+// formats.
 //
 // Values at import are tensors of the IR, or constants (`Array`), which stay
 // out of the IR until an op needs them: a builder that can compute on constants
 // does so, and returns a constant. Sequences exist only here.
 //
-// A builder checks what it builds on: an op that doesn't verify would be our
-// fault. It returns failure() after saying why by `error` (the model
-// contradicts itself) or `unsupported` (tmc lacks something; importing goes on,
-// so that all of it is listed at once).
+// A builder checks its operands: an op that doesn't verify would be our fault.
+// A builder returns failure() after a message by `error` (the model contradicts
+// itself) or `unsupported` (tmc lacks something; the import continues, so that
+// all missing features are listed at once).
 
 #ifndef TMC_FRONTENDS_COMMON_SITE_H
 #define TMC_FRONTENDS_COMMON_SITE_H
@@ -33,13 +33,13 @@ namespace tmc::frontend {
 
 class Importer;
 
-/// A constant: elements at hand, or a stored tensor that hasn't been read.
+/// A constant: elements in memory, or a stored tensor that hasn't been read.
 struct Constant {
   std::optional<Array> array;
   int stored = -1; ///< Index of Importer's tensors.
 };
 
-/// What a name in the graph stands for.
+/// The value of a name in the graph.
 struct Val {
   enum Kind { Absent, Poisoned, Tensor, Const, Sequence };
   Kind kind = Absent;
@@ -83,18 +83,18 @@ public:
   bool foldable(const Val &v) const;
   bool allFoldable(llvm::ArrayRef<Val> values) const;
 
-  /// `axis`, which may count from the end, of a tensor of `rank` dimensions.
+  /// `axis`, which may count from the end, as an index in `rank` dimensions.
   mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank);
-  /// Several of them, ascending.
+  /// The same for several axes; the result is ascending.
   mlir::FailureOr<Dims> axes(Dims list, int64_t rank);
 
   // Building. Shapes must fit: check with `broadcastShape` first.
-  /// `v` in the IR, whatever it is.
+  /// `v` in the IR, from any kind of value.
   mlir::FailureOr<mlir::Value> materialise(const Val &v);
   /// `v` in the IR, repeated to `dims` by NumPy's broadcasting rule.
   mlir::FailureOr<mlir::Value> broadcast(const Val &v,
                                          llvm::ArrayRef<int64_t> dims);
-  /// `x` with `dims`, which have as many elements.
+  /// `x` with `dims`; the number of elements must be the same.
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> dims);
   mlir::RankedTensorType tensorType(llvm::ArrayRef<int64_t> dims,
                                     mlir::Type element) const;
@@ -106,15 +106,15 @@ public:
   mlir::LogicalResult unsupported(const llvm::Twine &message);
 };
 
-/// "Unsupported" where `v` isn't a tensor of floats.
+/// Reports "unsupported" if `v` isn't a tensor of floats.
 mlir::LogicalResult checkFloats(Site &s, const Val &v);
 
-/// `x` with `dims`; a reshape of a reshape is one.
+/// `x` with `dims`; a reshape of a reshape becomes one.
 mlir::Value reshape(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                     llvm::ArrayRef<int64_t> dims);
 
-/// The shortest decimal number that rounds to the same f32 as `value`: what the
-/// model's author wrote, most likely (0.1, not 0.10000000149).
+/// The shortest decimal number that rounds to the same f32 as `value`: most
+/// likely the number that the model's author wrote (0.1, not 0.10000000149).
 double shortest(double value);
 
 /// "[4, 64]".

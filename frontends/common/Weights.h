@@ -1,8 +1,8 @@
-// Weights.h - where the values of a model's parameters are.
+// Weights.h - the values of a model's parameters.
 //
-// Importing a model reads no parameter: a step is planned without a weight
-// touched, and graph-only files, whose external data aren't shipped, import
-// like any other. Whoever wants the values asks here, by name.
+// Importing a model reads no parameter: a step is planned without its weights,
+// and graph-only files without their external data import like any other. This
+// class reads values on demand, by name.
 
 #ifndef TMC_FRONTENDS_COMMON_WEIGHTS_H
 #define TMC_FRONTENDS_COMMON_WEIGHTS_H
@@ -19,16 +19,16 @@
 namespace tmc {
 
 namespace frontend {
-/// The tensors that a model's files hold, by number. A frontend derives its own
-/// from it.
+/// The tensors in a model's files, by number. Each frontend derives a class of
+/// its own.
 class TensorStore {
 public:
   virtual ~TensorStore() = default;
   /// The bytes of tensor `index`: row-major, little endian, without alignment;
   /// valid as long as this object. Fails with `World` if a file is missing,
-  /// with `Input` if it isn't what the model says.
+  /// with `Input` if the file contradicts the model.
   virtual Expected<std::string_view> read(int index) = 0;
-  /// The file that holds them, for messages; empty for the model's own.
+  /// The file that holds the tensor, for messages; empty for the model's own.
   virtual std::string fileOf(int index) const { return {}; }
 };
 } // namespace frontend
@@ -37,10 +37,10 @@ class Weights {
 public:
   struct Entry {
     std::string name;
-    int index; ///< Of the store.
+    int index; ///< In the store.
   };
-  /// What the model has and its graph doesn't read: counts of batches, a head
-  /// that another task uses.
+  /// A tensor of the model that its graph doesn't read: a count of batches, a
+  /// head for another task.
   struct Unused : Entry {
     std::vector<std::string> aliases;
     frontend::ElementType type;
@@ -56,18 +56,18 @@ public:
   std::vector<std::string> names() const;
 
   const std::vector<Unused> &unused() const { return rest; }
-  /// Names of values that aren't of the model's state_dict: buffers that aren't
-  /// persistent, constants.
+  /// Names of values outside the model's state_dict: non-persistent buffers,
+  /// constants.
   const std::vector<std::string> &transient() const { return without; }
 
-  /// Where the values of `name` come from, for messages: "model.onnx.data".
-  /// Empty if they are in the model's own file.
+  /// The file of the values of `name`, for messages: "model.onnx.data". Empty
+  /// if they are in the model's own file.
   std::string fileOf(const std::string &name) const;
 
   /// The bytes of `name`: row-major, little endian, of the argument's element
   /// type, not necessarily aligned; valid as long as this object. Fails with
-  /// `World` if an external file is missing, with `Input` if it isn't what the
-  /// model says.
+  /// `World` if an external file is missing, with `Input` if the file
+  /// contradicts the model.
   Expected<std::string_view> read(const std::string &name);
   Expected<std::string_view> read(const Unused &tensor);
 

@@ -1,5 +1,5 @@
-// Bodies.cpp - functions, branches and loops: each is put in place of its node,
-// a loop's body once per trip.
+// Bodies.cpp - functions, branches and loops: the importer inlines each at its
+// node, a loop's body once per trip.
 
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Shape.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// Functions that call functions, and branches in branches.
+/// The deepest nesting of function calls and branches.
 constexpr size_t kMaxBodies = 32;
 
 const onnx::FunctionProto *
@@ -29,8 +29,8 @@ LogicalResult OnnxImporter::defineOutputs(Node &node, ArrayRef<Val> values) {
   return success();
 }
 
-/// The nodes of a function with the call's attributes in place of references to
-/// them.
+/// The nodes of a function, with the call's attributes in place of references
+/// to them.
 static google::protobuf::RepeatedPtrField<onnx::NodeProto>
 boundNodes(const onnx::FunctionProto &function, const onnx::NodeProto &call) {
   auto nodes = function.node();
@@ -49,7 +49,7 @@ boundNodes(const onnx::FunctionProto &function, const onnx::NodeProto &call) {
           given = true;
           break;
         }
-      if (!given) // The operator's own default holds.
+      if (!given) // The operator's own default applies.
         node.mutable_attribute()->DeleteSubrange(i, 1);
     }
   return nodes;
@@ -85,8 +85,8 @@ LogicalResult OnnxImporter::importCall(Node &node,
   return defineOutputs(node, values);
 }
 
-/// An initializer of a body is a constant: a body may run many times, or not at
-/// all.
+/// An initializer of a body is a constant, because a body may run many times,
+/// or never.
 FailureOr<Val> OnnxImporter::constantOf(Node &node,
                                         const onnx::TensorProto &tensor) {
   auto data = locate(tensor);
@@ -101,7 +101,7 @@ FailureOr<Val> OnnxImporter::constantOf(Node &node,
   return Val(*array);
 }
 
-/// The values of the body's outputs, where its inputs are `inputs`.
+/// The values of the body's outputs for the inputs `inputs`.
 FailureOr<SmallVector<Val>>
 OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
                          ArrayRef<Val> inputs) {
@@ -123,7 +123,8 @@ OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
   for (auto [input, value] : llvm::zip(graph.input(), inputs))
     scope.values[input.name()] = value;
   scopes.push_back(std::move(scope));
-  // What a body says holds by the standard's own operators, whose node it is.
+  // A body uses the operator set of the node that holds it, if that node is a
+  // standard operator.
   bool isStandard =
       node.proto.domain().empty() || node.proto.domain() == "ai.onnx";
   int64_t opset = isStandard ? node.opset : opsetOf("");
@@ -148,10 +149,11 @@ LogicalResult OnnxImporter::importBranch(Node &node,
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// A loop of more trips would be a graph of millions of ops.
+/// A loop with more trips would be a graph of millions of ops.
 constexpr int64_t kMaxTrips = 4096;
 
-/// What all trips have added to a result, along a new dimension `axis`.
+/// Joins the values that all trips add to a result, along a new dimension
+/// `axis`.
 static FailureOr<Val> gathered(Node &node, SmallVector<Val> parts, int64_t axis,
                                bool isReversed) {
   if (parts.empty())

@@ -4,13 +4,13 @@
 //       │                                                              │
 //       └── tensors' bytes stay in the file <── Weights ── names ──────┘
 //
-// frontends/common/Import.h shows the module. Parameters are the float
-// initializers with a differentiable path to the loss; the exporter's notes
-// tell buffers from parameters where the file carries them. One initializer
+// frontends/common/Import.h describes the module. Parameters are the float
+// initializers with a differentiable path to the loss; if the file has the
+// exporter's notes, these distinguish buffers from parameters. One initializer
 // used twice (a tied embedding) is one argument.
 //
 // Operators are imported by functions that register themselves, one file per
-// family in ops/; see Node.h for how to add one.
+// family in ops/; Node.h shows how to add one.
 
 #ifndef TMC_FRONTENDS_ONNX_IMPORT_H
 #define TMC_FRONTENDS_ONNX_IMPORT_H

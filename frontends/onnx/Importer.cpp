@@ -20,16 +20,16 @@ constexpr const char *kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
 constexpr const char *kSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 
-/// What a model may come to. A file of two kilobytes can be functions that call
-/// each other twice, 32 deep, or loops in loops; the largest models that are
-/// trained have some ten thousand nodes.
+/// The most nodes of a model. A file of two kilobytes may hold functions that
+/// call each other twice, 32 deep, or loops in loops; the largest trained
+/// models have some ten thousand nodes.
 constexpr int64_t kMaxNodes = 1 << 17;
-/// A node that computes on as many constant elements counts as one more: a
-/// billion of them take some seconds and, of eight bytes, 8 GiB.
+/// A node that computes on this many constant elements counts as one more node:
+/// a billion elements take some seconds and, at eight bytes each, 8 GiB.
 constexpr int64_t kElementsOfNode = 1 << 13;
 
 namespace {
-/// The tensors of a model's own file, and of those beside it.
+/// The tensors of a model's own file, and of its external files.
 class FileTensors : public TensorStore {
 public:
   explicit FileTensors(std::unique_ptr<ModelFiles> files)
@@ -202,16 +202,16 @@ LogicalResult OnnxImporter::readInitializers() {
     tensors[found->second].note =
         kind == "PARAMETER" ? StoredTensor::Parameter : StoredTensor::Buffer;
   }
-  // The TorchScript exporter keeps the names of modules, and tells nothing
-  // else; the other one may have been given one tensor for two inputs.
+  // The TorchScript exporter keeps the names of modules, and adds no notes; the
+  // other exporter may have merged two inputs into one.
   namesAreModules = !hasNotes && proto.producer_name() == "pytorch";
   leavesNoTraces = hasNotes;
   return addTensors();
 }
 
-/// True if parameters aren't in the graph, and `tensor`, which is none, stands
-/// where a call reads something that the exported program computed: it was
-/// computed from those, most likely.
+/// True if parameters are missing from the graph, and `tensor`, which is no
+/// parameter, takes the place of a value that the exported program computed.
+/// The exporter most likely computed the tensor from the missing parameters.
 bool OnnxImporter::isReadForLost(const StoredTensor &tensor) const {
   bool isOneLost = llvm::any_of(parameters, [&](const auto &entry) {
     return !tensorOf.contains(entry.first());
@@ -227,8 +227,8 @@ bool OnnxImporter::isReadForLost(const StoredTensor &tensor) const {
   });
 }
 
-/// Exports with folded constants have lost their weights' names: training them
-/// is a mistake in the making.
+/// Refuses exports with folded constants: their weights have lost their names,
+/// and training the folded ones would be a mistake.
 LogicalResult OnnxImporter::diagnoseFolding() {
   std::vector<std::string> norms;
   for (const auto &node : proto.graph().node())
@@ -253,7 +253,7 @@ LogicalResult OnnxImporter::diagnoseFolding() {
     from[value.name()] = metadata(value, kValueMetadata, kFoldedFrom);
   for (const StoredTensor &tensor : tensors) {
     StringRef name = tensor.name;
-    // What it was computed from: "['a', 'mul', 'val_0']".
+    // The sources of the folded tensor: "['a', 'mul', 'val_0']".
     std::vector<std::string> lost;
     StringRef rest = from[tensor.name];
     while (!rest.empty()) {
@@ -292,9 +292,9 @@ LogicalResult OnnxImporter::diagnoseFolding() {
   return mlir::failure();
 }
 
-/// The TorchScript exporter makes one initializer of all that are equal where
-/// the model isn't in training mode, and an Identity of it for the others. What
-/// belongs to a batch normalization is never shared on purpose.
+/// If the model isn't in training mode, the TorchScript exporter merges equal
+/// initializers into one, and uses an Identity of it for the others. The
+/// tensors of a batch normalization are never shared on purpose.
 LogicalResult OnnxImporter::diagnoseMerging() {
   llvm::StringMap<std::string> standIns;
   for (const auto &node : proto.graph().node())
@@ -324,16 +324,17 @@ LogicalResult OnnxImporter::diagnoseMerging() {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-/// True if an exported program calls a detached value so, "detach_1".
+/// True if an exported program would give this name, "detach_1", to a detached
+/// value.
 static bool isDetach(StringRef name) {
   return name.rtrim("0123456789").rtrim('_') == "detach";
 }
 
-/// The exporter's optimizer removes the Identity that a detach() became, but
-/// the call of its reader still names it: an input that the call doesn't name,
-/// or names less often than the node reads it, is the detached one. The places
-/// of such inputs, if a gradient would flow there; refuses the node where
-/// several may be meant.
+/// The exporter's optimizer removes the Identity that stands for a detach(),
+/// but the noted call of its reader still names the detached value: an input
+/// that the call doesn't name, or names less often than the node reads it, is
+/// detached. Returns the places of such inputs, if a gradient would flow there;
+/// refuses the node if the note allows several readings.
 SmallVector<int> OnnxImporter::detachedInputs(
     Node &node,
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all) {
@@ -343,7 +344,7 @@ SmallVector<int> OnnxImporter::detachedInputs(
   if (!call)
     return {};
   int64_t detaches = 0, unknown = 0;
-  llvm::StringMap<int64_t> named; // How often.
+  llvm::StringMap<int64_t> named; // The number of times.
   std::vector<std::string> operands;
   for (const std::string &operand : call->operands()) {
     auto placeholder = placeholders.find(operand);
@@ -378,7 +379,8 @@ SmallVector<int> OnnxImporter::detachedInputs(
     if (reads <= asIs || !mayBeDetached(name))
       continue;
     unnamed.push_back(name);
-    // Of several reads of one value the call's own order tells them apart.
+    // For several reads of one value, the order of the call's operands
+    // distinguishes them.
     isClear &= asIs == 0 || operands.size() == size_t(inputs.size());
     for (int i = 0; i < inputs.size(); ++i)
       if (inputs[i] == name &&
@@ -395,7 +397,7 @@ SmallVector<int> OnnxImporter::detachedInputs(
   return {};
 }
 
-/// Copies `proto`, with inputs at `places` renamed to detached values of them.
+/// Copies `proto`, with inputs at `places` renamed to detached values.
 onnx::NodeProto OnnxImporter::withDetached(const onnx::NodeProto &proto,
                                            ArrayRef<int> places, Location loc) {
   onnx::NodeProto copy = proto;
@@ -424,7 +426,7 @@ const onnx::NodeProto *OnnxImporter::makerOf(const std::string &name) const {
   return makers.empty() ? nullptr : makers.back().lookup(name);
 }
 
-/// Refuses a node whose note asks for what the node doesn't say.
+/// Refuses a node whose noted call has an argument that the node lacks.
 static LogicalResult checkNote(Node &node) {
   std::optional<TorchCall> call = torchCallOf(node.proto);
   std::optional<std::string> lost = call ? lostArgument(*call) : std::nullopt;
@@ -452,7 +454,7 @@ LogicalResult OnnxImporter::importNodes(
                                    proto.output().end());
     ImportFn fn = findOperator(domain, proto.op_type());
     const onnx::FunctionProto *callee = fn ? nullptr : functionOf(proto);
-    // Those of the graph and of functions have been refused already.
+    // Nodes of the graph and of functions have been refused already.
     if (!fn && !callee && isBody)
       (void)node.unsupported("");
     auto import = [&]() -> LogicalResult {
@@ -463,7 +465,7 @@ LogicalResult OnnxImporter::importNodes(
       LogicalResult done = checkNote(node);
       if (failed(done))
         return done;
-      // The node as its importer sees it says what was read.
+      // The importer's copy of the node records the inputs and attributes read.
       const onnx::NodeProto copy =
           cut.empty() ? onnx::NodeProto() : withDetached(proto, cut, node.loc);
       Node again(*this, cut.empty() ? proto : copy, node.loc, node.opset);

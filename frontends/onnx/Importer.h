@@ -1,8 +1,9 @@
 // Importer.h - an ONNX graph, node by node.
 //
-// Reads the messages that Model.h holds and tells frontend::Importer what is in
-// them. What ONNX alone has is here: functions, branches, exporters' notes, and
-// the traps of exporters that fold and merge weights.
+// Reads the messages that Model.h holds and passes their contents to
+// frontend::Importer. Features that only ONNX has are here: functions,
+// branches, exporters' notes, and checks for exporters that fold or merge
+// weights.
 
 #ifndef TMC_FRONTENDS_ONNX_IMPORTER_H
 #define TMC_FRONTENDS_ONNX_IMPORTER_H
@@ -26,13 +27,13 @@ public:
   mlir::LogicalResult
   importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
               int64_t opset, bool isBody = false);
-  /// Imports a branch that is taken: `node`'s outputs become the graph's.
+  /// Imports the branch that is taken: `node`'s outputs become the graph's.
   mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
-  /// What a body makes of `inputs`.
+  /// The outputs of a body for `inputs`.
   mlir::FailureOr<llvm::SmallVector<Val>>
   importBody(Node &node, const onnx::GraphProto &graph,
              llvm::ArrayRef<Val> inputs);
-  /// Loops whose number of trips is known.
+  /// Loops with a known number of trips.
   mlir::LogicalResult importLoop(Node &node, const onnx::GraphProto &body);
   mlir::LogicalResult importScan(Node &node, const onnx::GraphProto &body);
   mlir::LogicalResult importSequenceMap(Node &node,
@@ -40,12 +41,12 @@ public:
 
   ModelFiles &files() { return *modelFiles; }
 
-  /// The node of the current scope that makes `name`; null if none does.
+  /// The node of the current scope that makes `name`; null if there is none.
   const onnx::NodeProto *makerOf(const std::string &name) const;
 
 private:
-  /// Counts what is imported, bodies each time they are. Fails where a model
-  /// comes to more than any that is trained.
+  /// Counts imported nodes, those of a body each time that it is imported.
+  /// Fails if a model has more than any real model.
   mlir::LogicalResult spend(int64_t nodes);
   int64_t opsetOf(const std::string &domain) const;
   mlir::LogicalResult importCall(Node &node,
@@ -76,17 +77,16 @@ private:
   onnx::ModelProto proto;
   std::map<std::string, int64_t> opsets;
   ModelFiles *modelFiles; ///< The store's.
-  int64_t imported = 0;   ///< Nodes, those of bodies each time.
+  int64_t imported = 0;   ///< Nodes; those of a body count each time.
   /// The nodes of the graph, and of the bodies within it that are being
-  /// imported, by what they make.
+  /// imported, by the values that they make.
   std::vector<llvm::StringMap<const onnx::NodeProto *>> makers;
-  /// What the exported program calls an initializer or input.
+  /// The exported program's name of an initializer or input.
   llvm::StringMap<std::string> placeholders;
   llvm::StringSet<> parameters; ///< By the exporter's notes.
 };
 
-/// Sizes that the model itself proposes, for dimensions that the user leaves
-/// open.
+/// The model's own sizes, for dimensions that the user leaves open.
 std::map<std::string, int64_t> proposedDims(const onnx::ModelProto &model);
 
 /// The location of a node: its place in the model, by the exporter's notes if

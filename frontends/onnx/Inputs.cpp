@@ -7,7 +7,7 @@ using namespace tmc;
 using namespace tmc::onnx_import;
 
 /// The name by which the user binds dimension `index` of an input: its symbol,
-/// or, where the file gives none, "input.index".
+/// or "input.index" if the file gives none.
 static std::string symbolOf(const onnx::ValueInfoProto &input, int index) {
   const auto &dim = input.type().tensor_type().shape().dim(index);
   if (dim.has_dim_value() && dim.dim_value() > 0)
@@ -17,8 +17,8 @@ static std::string symbolOf(const onnx::ValueInfoProto &input, int index) {
   return input.name() + "." + std::to_string(index);
 }
 
-/// Sizes that the model itself proposes, for dimensions that the user leaves
-/// open: the metadata entry `default_dims`, "batch=4 sequence=64".
+/// The model's own sizes, for dimensions that the user leaves open: the
+/// metadata entry `default_dims`, "batch=4 sequence=64".
 std::map<std::string, int64_t>
 tmc::onnx_import::proposedDims(const onnx::ModelProto &model) {
   std::map<std::string, int64_t> dims;

@@ -1,9 +1,8 @@
-// Locations.cpp - where a node is in the user's model.
+// Locations.cpp - the place of a node in the user's model.
 //
-// The dynamo exporter notes for each node the path of modules it came from and
-// the Python stack; the TorchScript exporter puts the path in the node's name.
-// Lines of the user's source go into locations only, never into what is
-// written out.
+// For each node the dynamo exporter notes the path of its modules and the
+// Python stack; the TorchScript exporter puts the path in the node's name.
+// Lines of the user's source go only into locations, never into written files.
 
 #include "frontends/onnx/Importer.h"
 

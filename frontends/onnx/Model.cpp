@@ -12,7 +12,7 @@
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// Operator sets between which a model's may be.
+/// The supported range of operator sets.
 constexpr int64_t kFirstOpset = 13, kLastOpset = 28;
 
 static Expected<Model> parse(SafeFile file, std::string owned,
@@ -41,8 +41,8 @@ static Expected<Model> parse(SafeFile file, std::string owned,
     std::string domain = entry.domain() == "ai.onnx" ? "" : entry.domain();
     model.opsets[domain] = entry.version();
   }
-  // A model of nothing but operators of other domains names no version of
-  // ONNX's own.
+  // A model that has only operators of other domains names no version of ONNX's
+  // own.
   if (!model.opsets.empty() &&
       llvm::none_of(model.proto.graph().node(), [](const auto &node) {
         return node.domain().empty() || node.domain() == "ai.onnx";
@@ -149,7 +149,7 @@ static std::string packed(const Field &values) {
   return bytes;
 }
 
-/// The typed fields (float_data and so on) as they would stand in raw_data.
+/// The typed fields (float_data and so on) in the format of raw_data.
 static std::string inlineBytes(const onnx::TensorProto &tensor,
                                ElementType type) {
   if (tensor.has_raw_data())

@@ -22,8 +22,8 @@ using namespace frontend;
 /// The type with this TensorProto.DataType number, if it is one of ours.
 std::optional<ElementType> typeOfNumber(int64_t number);
 
-/// Where a tensor's bytes are. Nothing has been read yet, and an external file
-/// need not exist.
+/// The place of a tensor's bytes. No byte has been read yet, and an external
+/// file may be missing.
 struct TensorData {
   enum Place {
     InFile,   ///< `length` bytes of the model's own file, from `offset`.
@@ -75,20 +75,20 @@ Expected<Model> openModel(const std::string &path);
 /// Parses a model that is in memory; its external files lie in `directory`.
 Expected<Model> parseModel(std::string bytes, const std::string &directory);
 
-/// Where the bytes of `tensor` are. Fails with `Input` if type, shape and size
-/// contradict each other.
+/// The place of the bytes of `tensor`. Fails with `Input` if type, shape and
+/// size contradict each other.
 Expected<TensorData> locate(const onnx::TensorProto &tensor);
 
 /// The elements of `tensor`.
 Expected<Array> readArray(ModelFiles &files, const TensorData &data);
 
 /// The metadata entry `key` of a node, value or graph (fields that libonnx's
-/// classes don't know), or an empty string.
+/// classes lack), or an empty string.
 std::string metadata(const google::protobuf::Message &message, int field,
                      const std::string &key);
 
-// Numbers of the field metadata_props in messages that libonnx 1.12 lacks it
-// in.
+// The numbers of the field metadata_props in messages for which libonnx 1.12
+// lacks it.
 constexpr int kNodeMetadata = 9;
 constexpr int kValueMetadata = 4;
 constexpr int kGraphMetadata = 16;

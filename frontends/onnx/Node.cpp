@@ -14,8 +14,8 @@ using namespace tmc::onnx_import;
 // The table
 //===----------------------------------------------------------------------===//
 
-/// Key: domain, a colon, name. A function's static, so that it exists when the
-/// first entry registers itself.
+/// Key: domain, a colon, name. The table is a function's static, so that it
+/// exists when the first entry registers itself.
 static llvm::StringMap<ImportFn> &table() {
   static llvm::StringMap<ImportFn> operators;
   return operators;
@@ -95,7 +95,8 @@ FailureOr<Value> Node::value(int i) {
 FailureOr<Array> Node::array(int i) {
   if (!has(i))
     return error("input " + Twine(i) + " is missing");
-  // What has to be known can't be a parameter, though it looked like one.
+  // An input that must be known can't be a parameter, although it looked like
+  // one.
   if (input(i).isTensor())
     if (std::optional<Val> known = importer.asConstant(input(i)))
       return importer.arrayOf(*known);

@@ -1,4 +1,4 @@
-// Node.h - what an operator's importer sees, and how operators register.
+// Node.h - the interface of an operator's importer, and its registration.
 //
 // An operator is one function and one line:
 //
@@ -7,15 +7,15 @@
 //   }
 //   static Register relu("Relu", importRelu);
 //
-// It reads the node's inputs and attributes, which only ONNX spells like this,
-// and calls the builder that says what they mean (frontends/common/ops), or
-// builds ops itself where no other format has the operator. See Site.h for
+// The function reads the node's inputs and attributes in ONNX's spelling and
+// calls the builder that defines their meaning (frontends/common/ops), or
+// builds ops itself if no other format has the operator. Site.h describes
 // values, building and failure.
 //
-// A node notes which inputs and attributes its importer reads. An input that is
-// given and isn't read refuses the node, and so does an attribute without its
-// default (Unread.cpp): a model that asks for something never gets something
-// else. What has no meaning for this node is named by `ignore`.
+// A node records the inputs and attributes that its importer reads. A given
+// input that isn't read refuses the node, and so does an attribute that isn't
+// read and differs from its default (Unread.cpp): no request of a model is
+// silently ignored. `ignore` names those without a meaning for this node.
 
 #ifndef TMC_FRONTENDS_ONNX_NODE_H
 #define TMC_FRONTENDS_ONNX_NODE_H
@@ -43,7 +43,7 @@ public:
 
   OnnxImporter &reader;
   const onnx::NodeProto &proto;
-  int64_t opset; ///< Of the node's domain.
+  int64_t opset; ///< The version of the node's domain.
 
   std::string opName() const override;
   std::string nodeName() const override;
@@ -54,22 +54,22 @@ public:
   bool has(int i) const { return input(i).kind != Val::Absent; }
   const Val &input(int i) const;
   llvm::SmallVector<Val> inputs() const;
-  /// These attributes mean nothing here, whatever they are.
+  /// These attributes have no effect here, with any value.
   void ignore(std::initializer_list<const char *> names) const;
-  /// Input `i` means nothing here.
+  /// Input `i` has no effect here.
   void ignoreInput(int i) const { readInputs.insert(i); }
-  /// Refuses the node if an input or an attribute is given that nobody has
-  /// read.
+  /// Refuses the node if an input or an attribute is given that its importer
+  /// hasn't read.
   mlir::LogicalResult checkAllRead();
 
   /// True if something reads output `i`.
   bool isUsed(int i) const;
 
-  /// Input `i` in the IR. Fails where it is absent or of a type the IR lacks.
+  /// Input `i` in the IR. Fails if it is absent or of a type that the IR lacks.
   mlir::FailureOr<mlir::Value> value(int i);
   /// The elements of input `i`, which must be constant and small.
   mlir::FailureOr<Array> array(int i);
-  /// Those of input `i` as integers, in row-major order.
+  /// The elements of input `i` as integers, in row-major order.
   mlir::FailureOr<Dims> ints(int i);
   /// True if input `i` is constant and small enough to compute with.
   using Site::foldable;
@@ -78,13 +78,13 @@ public:
   // Attributes.
   const onnx::AttributeProto *attribute(llvm::StringRef name) const;
   int64_t intAttr(llvm::StringRef name, int64_t otherwise) const;
-  /// The shortest decimal number that the f32 attribute may have come from.
+  /// The shortest decimal number that rounds to the f32 attribute.
   double floatAttr(llvm::StringRef name, double otherwise) const;
   std::string stringAttr(llvm::StringRef name, llvm::StringRef otherwise) const;
   std::optional<Dims> intsAttr(llvm::StringRef name) const;
 
   /// Several axes, ascending, from the attribute `axes` or input `i`; nothing
-  /// if neither is there.
+  /// if neither is given.
   using Site::axes;
   mlir::FailureOr<std::optional<Dims>> axes(int i, int64_t rank);
 

@@ -8,8 +8,7 @@
 using namespace tmc::onnx_import;
 using llvm::StringRef;
 
-/// What stands before the bracket that closes the text's first level, in parts
-/// that commas separate.
+/// The text before the bracket that closes its first level, split at commas.
 static std::vector<std::string> partsOf(StringRef text) {
   std::vector<std::string> parts;
   int depth = 0;
@@ -60,8 +59,8 @@ struct Argument {
   size_t index;
   const char *keyword, *usual;
 };
-/// What torch.onnx's translations take and don't use. Others of them are read
-/// where the operator is imported: padding_idx, label_smoothing.
+/// Arguments that torch.onnx's translations accept and ignore. The operators'
+/// importers read some others: padding_idx, label_smoothing.
 constexpr Argument kLost[] = {
     {"aten.avg_pool2d", 6, "divisor_override", "None"},
     {"aten.avg_pool3d", 6, "divisor_override", "None"},

@@ -1,14 +1,14 @@
-// TorchCall.h - which call of PyTorch a node came from.
+// TorchCall.h - the PyTorch call that a node came from.
 //
-// torch.onnx.export (dynamo) notes with each node the line of the exported
-// program that it is part of:
+// With each node, torch.onnx.export (dynamo) notes the line of the exported
+// program that the node belongs to:
 //
 //     %embedding : [num_users=1] = call_function[
 //         target=torch.ops.aten.embedding.default](
 //         args = (%p_e_weight, %ids, 2), kwargs = {})
 //
 // Some arguments change how the model trains and have no counterpart in ONNX:
-// they are read here. A file without notes says nothing about them.
+// they are read here. A file without notes doesn't contain them.
 
 #ifndef TMC_FRONTENDS_ONNX_TORCHCALL_H
 #define TMC_FRONTENDS_ONNX_TORCHCALL_H
@@ -31,20 +31,20 @@ struct TorchCall {
 
   /// True for any overload of "aten.embedding".
   bool calls(const std::string &op) const;
-  /// Argument `index`, which may be given by `keyword`; "" where it has its
+  /// Argument `index`, which may be given by `keyword`; "" if it has its
   /// default.
   std::string argument(size_t index, const std::string &keyword) const;
   /// The same as a number.
   std::optional<double> number(size_t index, const std::string &keyword) const;
-  /// The names of the values that it reads, without "%".
+  /// The names of the values that the call reads, without "%".
   std::vector<std::string> operands() const;
 };
 
-/// An argument of the call that the exporter leaves out of the file, though it
-/// changes what is computed: "divisor_override=3". Nothing if there is none.
+/// An argument of the call that the exporter leaves out of the file, although
+/// it changes the result: "divisor_override=3". Nothing if there is none.
 std::optional<std::string> lostArgument(const TorchCall &call);
 
-/// The call that `node` is noted with; nothing where there is none.
+/// The call in the note of `node`; nothing if there is none.
 std::optional<TorchCall> torchCallOf(const onnx::NodeProto &node);
 
 } // namespace tmc::onnx_import

@@ -1,5 +1,5 @@
-// Unread.cpp - inputs and attributes that a file gives and an importer doesn't
-// read.
+// Unread.cpp - refuses inputs and attributes that a file gives and an importer
+// doesn't read.
 
 #include "frontends/common/Defaults.h"
 #include "frontends/onnx/Node.h"
@@ -24,7 +24,7 @@ static const Defaults &defaults() {
   return table;
 }
 
-/// The attribute's number or numbers; nothing where it is none.
+/// The attribute's number or numbers; nothing if it is of another kind.
 static std::optional<SmallVector<double>>
 numbersOf(const onnx::AttributeProto &attribute) {
   SmallVector<double> values;
@@ -50,13 +50,13 @@ static bool isDefault(StringRef text, const onnx::AttributeProto &attribute) {
   if (attribute.type() == onnx::AttributeProto::STRING)
     return text == StringRef(attribute.s());
   std::optional<SmallVector<double>> values = numbersOf(attribute);
-  double number; // The tables' are of double, files' of f32.
+  double number; // The tables hold doubles, files f32.
   if (values && values->size() == 1 && !text.getAsDouble(number))
     return shortest(number) == (*values)[0];
   return values && isList(text, *values);
 }
 
-/// "=0.3", or nothing for what is long.
+/// "=0.3", or "" if the text would be long.
 static std::string written(const onnx::AttributeProto &attribute) {
   if (attribute.type() == onnx::AttributeProto::STRING)
     return "='" + attribute.s() + "'";

@@ -10,7 +10,7 @@ using namespace tmc::onnx_import;
 
 namespace {
 
-/// The message types that are walked.
+/// The message types that the walk enters.
 enum class Kind {
   Leaf,
   Model,
@@ -31,11 +31,11 @@ enum class Kind {
   Annotation,
   OperatorSet,
   Entry,        // key and value
-  ExternalData, // the same, which name a file
+  ExternalData, // The same; it names a file.
 };
 
-/// A field that is walked, or that holds a name; by what onnx.proto calls it,
-/// with brackets where there may be several.
+/// A field that the walk enters, or that holds a name; in onnx.proto's
+/// spelling, with brackets if it may be repeated.
 struct Field {
   Kind parent;
   uint32_t number;
@@ -43,8 +43,8 @@ struct Field {
   Kind kind = Kind::Leaf;
 };
 
-// From onnx.proto; functions and training info included. What isn't here is
-// copied: documentation, which nobody prints, and values of attributes.
+// From onnx.proto; functions and training info included. Other fields are
+// copied: documentation, which is never printed, and values of attributes.
 constexpr Field kFields[] = {
     {Kind::Model, 2, "producer_name"},
     {Kind::Model, 3, "producer_version"},
@@ -134,7 +134,7 @@ const Field *fieldOf(Kind parent, uint32_t number) {
   return nullptr;
 }
 
-/// Where in the model a field is; `outer` is null for the model itself.
+/// The place of a field in the model; `outer` is null for the model itself.
 struct Place {
   const Place *outer = nullptr;
   const Field *field = nullptr;
@@ -170,7 +170,8 @@ public:
   Walker(std::string_view file, const WireLimits &limits)
       : file(file), limits(limits) {}
 
-  /// Appends the message in [pos, end) to `out`, stripped. False if `failure`.
+  /// Appends the message in [pos, end) to `out`, stripped. False: see
+  /// `failure`.
   bool message(Kind kind, const Place &place, int64_t pos, int64_t end,
                int64_t depth, std::string &out) {
     if (++messages > limits.maxMessages)
@@ -213,7 +214,7 @@ public:
         pos += size;
         continue;
       }
-      default: // Groups, which ONNX never had, and what isn't protobuf.
+      default: // Groups, which ONNX never had, or no protobuf.
         return malformed(start);
       }
       if (field == kBlobOffsetField || field == kBlobLengthField)
@@ -249,7 +250,7 @@ private:
     return true;
   }
 
-  /// Whether the text in [pos, pos + size) may be a name.
+  /// True if the text in [pos, pos + size) is a valid name.
   bool isName(const Place &place, int64_t pos, int64_t size) {
     std::string fault = nameFault(file.substr(pos, size));
     return fault.empty() ||

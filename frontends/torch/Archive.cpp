@@ -14,11 +14,11 @@ using namespace tmc::torch_import;
 /// More entries than any model has; a directory of millions is an attack.
 constexpr int64_t kMaxEntries = 1 << 20;
 
-/// Deflate makes at most 1032 bytes of one.
+/// Deflate expands one byte to at most 1032.
 constexpr int64_t kMaxInflation = 1032;
 
-/// The mapped file as libzip reads it. It has its own reference count and may
-/// ask for the state until it is closed.
+/// The mapped file as libzip reads it. libzip counts references and may use
+/// this state until it closes the file.
 struct Archive::Zip {
   explicit Zip(SafeFile file) : file(std::move(file)) {}
   ~Zip() {
@@ -30,7 +30,7 @@ struct Archive::Zip {
 
   SafeFile file;
   int64_t position = 0;
-  int64_t lastRead = 0; ///< Where the last read began.
+  int64_t lastRead = 0; ///< The offset of the last read.
   zip_error_t error = {};
   zip_t *archive = nullptr;
 };
@@ -75,7 +75,7 @@ zip_int64_t Archive::Zip::callback(void *state, void *data, zip_uint64_t length,
         ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
         ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
         ZIP_SOURCE_SUPPORTS, -1);
-  default: // Closing and freeing: the state is ours.
+  default: // Closing and freeing: we own the state.
     return 0;
   }
 }
@@ -86,7 +86,7 @@ Archive::~Archive() = default;
 
 const std::string &Archive::path() const { return zip->file.path(); }
 
-/// True if each part of `name` is a plain one.
+/// True if each part of `name` is a plain name.
 static bool isPlain(std::string_view name) {
   if (name.empty() || name[0] == '/' ||
       name.find('\\') != std::string_view::npos)
@@ -169,7 +169,8 @@ Expected<Archive> Archive::open(SafeFile file) {
     entry.size = stat.size;
     int64_t length = stat.comp_size;
     if (length > 0) {
-      // The first byte as it is stored: where libzip reads it, it lies.
+      // Reads the first stored byte: the offset of libzip's read is the
+      // entry's.
       zip_file_t *opened = zip_fopen_index(zip.archive, i, ZIP_FL_COMPRESSED);
       char byte;
       bool isRead = opened && zip_fread(opened, &byte, 1) == 1;
@@ -212,7 +213,7 @@ Expected<std::string_view> Archive::read(const std::string &name,
     return std::string_view();
   if (entry.stored)
     return zip->file.bytes().substr(entry.offset, entry.size);
-  // A few bytes of a file can be as much as the machine has.
+  // A few bytes of a file can inflate to all of the machine's memory.
   if (entry.size > limitBytes)
     return Failure::input("'" + name + "' in '" + path() +
                           "' is compressed and has " +
@@ -226,7 +227,7 @@ Expected<std::string_view> Archive::read(const std::string &name,
   zip_file_t *opened = zip_fopen_index(zip->archive, entry.index, 0);
   int64_t got =
       opened ? zip_fread(opened, text->second.data(), entry.size) : -1;
-  // The end is where the checksum is compared.
+  // libzip compares the checksum at the end.
   char more;
   bool isWhole = got == entry.size && zip_fread(opened, &more, 1) == 0;
   if (opened)

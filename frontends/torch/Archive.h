@@ -1,17 +1,16 @@
-// Archive.h - the zip file that a .pt2 is.
+// Archive.h - the zip file of a .pt2.
 //
 //   model.pt2 ─┬─ model/archive_format            "pt2"
 //              ├─ model/models/model.json         the graph
 //              ├─ model/data/weights/..config.json, weight_0, weight_1, ...
 //              └─ model/data/constants/..         the same for constants
 //
-// All entries lie under one folder, whose name doesn't matter. libzip reads the
-// directory, ZIP64 included, and inflates. An entry that is stored is a range
-// of the mapped file and isn't copied; where it begins, libzip's own reads
-// tell.
+// All entries lie under one folder, with any name. libzip reads the directory,
+// ZIP64 included, and inflates. A stored entry is a range of the mapped file
+// and isn't copied; libzip's own reads reveal its offset.
 //
 // The archive may be hostile. Refused are: entries that share bytes (a small
-// file that unfolds into a large one), names that climb out, names twice,
+// file that expands to a large one), names that climb out, duplicate names,
 // encryption, methods other than stored and deflated.
 
 #ifndef TMC_FRONTENDS_TORCH_ARCHIVE_H
@@ -26,7 +25,7 @@ namespace tmc::torch_import {
 
 class Archive {
 public:
-  /// Reads the directory of `file`. Fails with `Input` if it is no sound zip.
+  /// Reads the directory of `file`. Fails with `Input` if it is no valid zip.
   static Expected<Archive> open(SafeFile file);
   Archive(Archive &&);
   ~Archive();
@@ -38,24 +37,24 @@ public:
   /// The size of entry `name` in bytes; -1 if there is none.
   int64_t sizeOf(const std::string &name) const;
   /// The bytes of `name`, valid as long as this object. Fails with `World` if
-  /// there is no such entry, with `Input` if it can't be read, or would have to
-  /// be inflated to more than `limitBytes`.
+  /// there is no such entry, with `Input` if the entry can't be read, or would
+  /// inflate to more than `limitBytes`.
   Expected<std::string_view> read(const std::string &name, int64_t limitBytes);
   const std::string &path() const;
 
 private:
-  struct Zip; // libzip's, and the mapped file that it reads.
+  struct Zip; // libzip's state, and the mapped file that it reads.
   struct Entry {
     uint64_t index = 0;
     int64_t size = 0;
-    int64_t offset = 0; ///< Of its bytes in the file, as they are stored.
+    int64_t offset = 0; ///< The place of its stored bytes in the file.
     bool stored = true;
   };
   explicit Archive(std::unique_ptr<Zip> zip);
 
   std::unique_ptr<Zip> zip;
   std::map<std::string, Entry> entries;
-  std::map<std::string, std::string> inflated; ///< Those that were read.
+  std::map<std::string, std::string> inflated; ///< The entries that were read.
 };
 
 } // namespace tmc::torch_import

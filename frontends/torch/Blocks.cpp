@@ -1,14 +1,13 @@
-// Blocks.cpp - graphs within calls, put in place of the calls.
+// Blocks.cpp - inlines the graphs within calls.
 //
 //   exporter's graph                                here
 //   y = wrap_with_set_grad_enabled(False, g, x)     g.h = f(x)
 //     g(a): h = f(a); return h                      y = detach(g.h)
 //
-// torch.no_grad() computes its values all the same and cuts the gradients of
-// what it makes, and of what it writes. torch.enable_grad(), an autocast that
-// is off, and a checkpoint (tmc plans what is kept) are what stands in them.
-// What else calls a graph stays, and is refused as an operator without an
-// importer.
+// torch.no_grad() computes its values as usual, and cuts the gradients of the
+// values that it makes or writes. torch.enable_grad(), a disabled autocast, and
+// a checkpoint (tmc plans recomputation itself) are replaced by their graphs.
+// Other calls of graphs stay, and are refused as operators without an importer.
 
 #include "frontends/torch/Program.h"
 
@@ -30,7 +29,7 @@ private:
   Program &program;
 };
 
-/// Names of a block, by those of what is around it.
+/// The outer names of a block's values.
 class Names {
 public:
   explicit Names(std::string prefix) : prefix(std::move(prefix)) {}
@@ -55,8 +54,8 @@ private:
 };
 } // namespace
 
-/// True if the call computes its block as it is; then `cuts` says whether
-/// gradients end at what the block makes.
+/// True if the call computes its block without changes; then `cuts` is true if
+/// gradients end at the block's results.
 static bool isPlain(const CallData &call, bool &cuts) {
   auto flag = [&](size_t i) -> std::optional<bool> {
     if (i >= call.arguments.size() ||
@@ -93,7 +92,7 @@ bool Inliner::expand(const CallData &call, std::vector<CallData> &into) {
   Names names(call.name + ".");
   for (auto [inner, outer] : llvm::zip(block.inputs, operands)) {
     if (inner.text.empty())
-      continue; // A constant, which the block has as well.
+      continue; // A constant, which the block contains as well.
     if (outer.text.empty())
       return false;
     names.set(inner.text, outer.text);
@@ -101,7 +100,7 @@ bool Inliner::expand(const CallData &call, std::vector<CallData> &into) {
   for (const Arg &output : block.outputs)
     if (output.text.empty())
       return false;
-  // What isn't cut gets the result's name where it is made.
+  // An output without a cut gets the result's name in the call that makes it.
   std::vector<size_t> left;
   for (auto [i, output] : llvm::enumerate(block.outputs))
     if (cuts || names.has(output.text))

@@ -75,7 +75,7 @@ static Val valueOf(const Importer &importer, const Arg &argument) {
   case Arg::Bool:
     return Val(Array::splatInt(ElementType::Bool, {}, argument.integer));
   case Arg::Float:
-    // Not rounded before it meets the other operand's type.
+    // The number isn't rounded before it gets the other operand's type.
     return Val(Array::splat(ElementType::F64, {}, argument.number));
   default:
     return Val();
@@ -107,7 +107,7 @@ FailureOr<SmallVector<Val>> Call::tensors(const std::string &name) {
   return values;
 }
 
-/// The argument, or null if it isn't given and need not be.
+/// The argument, or null if it isn't given and has a default.
 FailureOr<const Arg *> Call::wanted(const std::string &name, bool hasDefault) {
   const Arg *found = argument(name);
   if (found && found->kind == Arg::None)
@@ -290,7 +290,7 @@ ElementType tmc::torch_import::promoteTypes(ElementType a, ElementType b) {
 
 FailureOr<Promoted> tmc::torch_import::promote(Call &c,
                                                ArrayRef<std::string> names) {
-  // By precedence: tensors, tensors without dimensions, numbers.
+  // In order of precedence: tensors, tensors without dimensions, numbers.
   std::optional<ElementType> found[3];
   SmallVector<Val> values;
   for (const std::string &name : names) {

@@ -1,4 +1,4 @@
-// Call.h - what an operator's importer sees, and how operators register.
+// Call.h - the interface of an operator's importer, and its registration.
 //
 // An operator is one function and one line, for all its overloads:
 //
@@ -8,19 +8,19 @@
 //   }
 //   static Register gelu("gelu", importGelu);
 //
-// A file leaves out each argument that has its default: the default stands
-// where the argument is read. Sizes that the exported program computes are
-// numbers by now, since every symbol is bound. See Site.h for values, building
-// and failure.
+// A file leaves out each argument that has its default: the importer states the
+// default where it reads the argument. Sizes that the exported program computes
+// are numbers by now, because every symbol is bound. Site.h describes values,
+// building and failure.
 //
-// A call notes which arguments its importer reads. An argument that is given,
-// isn't read and hasn't ATen's default refuses the call (Unread.cpp): a program
-// that asks for something never gets something else. An argument without a
-// meaning for this call is named by `ignore`.
+// A call records the arguments that its importer reads. An argument that is
+// given, isn't read and differs from ATen's default refuses the call
+// (Unread.cpp): no request of a program is silently ignored. `ignore` names
+// arguments without a meaning for this call.
 //
 // The name is ATen's without the overload. A name that ends in an underscore
-// isn't registered: it is the operator without it, and a new value for `self`
-// (see Importer.h).
+// isn't registered: it is the operator without the underscore, with a new value
+// for `self` (see Importer.h).
 
 #ifndef TMC_FRONTENDS_TORCH_CALL_H
 #define TMC_FRONTENDS_TORCH_CALL_H
@@ -40,30 +40,30 @@ public:
   TorchImporter &reader;
   const CallData &data;
   /// Dimensions at the end of operands that the operator doesn't count: the
-  /// one of pairs, of complex numbers.
+  /// dimension of the pairs of complex numbers.
   int64_t hidden = 0;
 
   std::string opName() const override { return data.target; }
   std::string nodeName() const override { return data.name; }
 
-  /// The argument as the file has it, or null; it counts as read.
+  /// The argument in the file, or null; it counts as read.
   const Arg *argument(const std::string &name) const;
-  /// These arguments mean nothing here, whatever they are.
+  /// These arguments have no effect here, with any value.
   void ignore(std::initializer_list<const char *> names) const;
-  /// Refuses the call if an argument is given that nobody has read.
+  /// Refuses the call if an argument is given that its importer hasn't read.
   mlir::LogicalResult checkAllRead();
 
   /// True if the argument is given and isn't None.
   bool has(const std::string &name) const;
-  /// A tensor, or a number as a tensor without dimensions; absent where it
-  /// isn't given.
+  /// A tensor, or a number as a tensor without dimensions; absent if it isn't
+  /// given.
   Val tensor(const std::string &name) const;
-  /// True if the argument is a number of Python's: it doesn't raise types
-  /// within its category.
+  /// True if the argument is a Python number: it doesn't promote types within
+  /// its category.
   bool isNumber(const std::string &name) const;
   /// True if the argument is a tensor of complex numbers.
   bool isComplex(const std::string &name) const;
-  /// Those of a list; entries may be absent.
+  /// The tensors of a list; entries may be absent.
   mlir::FailureOr<llvm::SmallVector<Val>> tensors(const std::string &name);
   mlir::FailureOr<int64_t> integer(const std::string &name,
                                    std::optional<int64_t> otherwise);
@@ -72,21 +72,20 @@ public:
   mlir::FailureOr<bool> flag(const std::string &name, bool otherwise);
   mlir::FailureOr<std::string> text(const std::string &name,
                                     const std::string &otherwise);
-  /// A list of whole numbers, or one number as a list.
+  /// A list of integers, or one integer as a list.
   mlir::FailureOr<Dims> integers(const std::string &name,
                                  std::optional<Dims> otherwise);
-  /// A list of numbers; empty where it isn't given.
+  /// A list of numbers; empty if it isn't given.
   mlir::FailureOr<llvm::SmallVector<double>> numbers(const std::string &name);
   mlir::FailureOr<ElementType> type(const std::string &name,
                                     ElementType otherwise);
-  /// Dimension `name` of a tensor of `rank` dimensions; of one without any, 0
-  /// and -1 will do.
+  /// Dimension `name` of a tensor of `rank` dimensions; if the rank is 0, 0 and
+  /// -1 are valid.
   mlir::FailureOr<int64_t> dim(const std::string &name,
                                std::optional<int64_t> otherwise, int64_t rank);
-  /// Several, ascending; all where there are none.
+  /// Several dimensions, ascending; all if none is given.
   mlir::FailureOr<Dims> dims(const std::string &name, int64_t rank);
-  /// Dimensions of a tensor of `rank` dimensions, of which `hidden` don't
-  /// count.
+  /// Dimensions of a tensor of `rank` dimensions, without its `hidden` ones.
   mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank) {
     return Site::axis(axis, rank - hidden);
   }
@@ -105,7 +104,7 @@ public:
   mlir::LogicalResult set(mlir::FailureOr<Val> v) {
     return failed(v) ? mlir::failure() : set(0, std::move(*v));
   }
-  /// The one result that is a list.
+  /// Sets the only result, which is a list.
   mlir::LogicalResult setList(llvm::ArrayRef<Val> values);
 
 private:
@@ -115,9 +114,9 @@ private:
   mutable std::set<std::string> wereRead;
 };
 
-/// The common type of operands by PyTorch's rules: tensors with dimensions
-/// before those without, both before Python's numbers. Each of `values` cast to
-/// it.
+/// The common type of operands by PyTorch's rules: tensors with dimensions take
+/// precedence over those without, both over Python's numbers. Each of `values`
+/// is cast to it.
 struct Promoted {
   llvm::SmallVector<Val> values;
   ElementType type;
@@ -132,8 +131,8 @@ struct Register {
   Register(const char *name, ImportFn fn);
 };
 
-/// An entry of the table of operators of complex numbers, which calls that read
-/// or make such are imported by (ops/Complex.cpp).
+/// An entry of the table of complex operators, which import calls that read or
+/// make complex numbers (ops/Complex.cpp).
 struct RegisterComplex {
   RegisterComplex(const char *name, ImportFn fn);
 };

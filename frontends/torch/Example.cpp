@@ -1,12 +1,12 @@
-// Example.cpp - how many tensors the example of an export was made of.
+// Example.cpp - counts the tensors in the example of an export.
 //
 //   data/sample_inputs/model.pt     an archive of its own, by torch.save()
 //     archive/data.pkl              ((ids, ids), {}): one tensor, twice
 //
 // A pickle is a program for a machine with a stack. Each tensor that it builds
-// loads its storage by one opcode, BINPERSID; a tensor that stands there a
-// second time is taken from the memo. So the opcodes are counted. They are
-// stepped over by their lengths, and nothing of the program is run.
+// loads its storage with one opcode, BINPERSID; a repeated tensor comes from
+// the memo. So this code counts the opcodes. It skips each opcode by its
+// length, and runs nothing of the program.
 
 #include "frontends/torch/Program.h"
 
@@ -17,11 +17,11 @@ using llvm::StringRef;
 
 /// A local header of a zip file, up to the name of its entry.
 constexpr size_t kZipHeader = 30;
-/// Of the pickle at most as many opcodes are looked at.
+/// The most opcodes of the pickle that are read.
 constexpr int64_t kMaxOpcodes = int64_t(1) << 20;
 
-/// The bytes from where the first entry of a zip begins, if that is a pickle
-/// as it is.
+/// The bytes from the beginning of a zip's first entry, if that is an
+/// uncompressed pickle.
 static std::optional<StringRef> firstPickle(StringRef zip) {
   if (zip.size() < kZipHeader || !zip.starts_with("PK\3\4"))
     return std::nullopt;
@@ -35,8 +35,8 @@ static std::optional<StringRef> firstPickle(StringRef zip) {
   return zip.drop_front(kZipHeader + name + extra);
 }
 
-/// The bytes behind opcode `op` that belong to it; nothing if it is unknown or
-/// `rest` is too short.
+/// The number of bytes after opcode `op` that belong to it; nothing if the
+/// opcode is unknown or `rest` is too short.
 static std::optional<size_t> operandSize(char op, StringRef rest) {
   auto counted = [&](size_t width) -> std::optional<size_t> {
     if (rest.size() < width)

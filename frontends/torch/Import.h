@@ -5,13 +5,13 @@
 //       │                                                              │
 //       └── storages stay in the file <── Tensors ── names ────────────┘
 //
-// frontends/common/Import.h shows the module. The program may be a training
-// export (torch.export.export) or a decomposed one (run_decompositions()).
-// Parameters are what it says are parameters; one that doesn't require a
-// gradient isn't trained. No Python runs, and no pickle is read.
+// frontends/common/Import.h describes the module. The program may be a training
+// export (torch.export.export) or a decomposed one (run_decompositions()). The
+// program states which tensors are parameters; one that doesn't require a
+// gradient isn't trained. No Python runs, and no pickle is executed.
 //
 // Operators are imported by functions that register themselves, one file per
-// family in ops/; see Call.h for how to add one.
+// family in ops/; Call.h shows how to add one.
 
 #ifndef TMC_FRONTENDS_TORCH_IMPORT_H
 #define TMC_FRONTENDS_TORCH_IMPORT_H

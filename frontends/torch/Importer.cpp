@@ -47,7 +47,7 @@ Expected<ImportedModel> TorchImporter::run() {
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Locations
 //===----------------------------------------------------------------------===//
 
 /// "addmm_12" -> "addmm": the number is the exporter's count.
@@ -58,8 +58,8 @@ static StringRef withoutCount(StringRef name) {
              : name;
 }
 
-/// The path of the innermost module: "L__self__,,Net;L__self__fc,fc,Linear" is
-/// "fc".
+/// The path of the innermost module: "fc" for
+/// "L__self__,,Net;L__self__fc,fc,Linear".
 static StringRef moduleOf(StringRef stack) {
   StringRef innermost = stack.rsplit(';').second;
   if (innermost.empty())
@@ -82,8 +82,7 @@ Location tmc::torch_import::locationOf(const CallData &call,
 // Before the first call
 //===----------------------------------------------------------------------===//
 
-/// Leaves out what the exporter has seen and asserts, and what is computed for
-/// that alone.
+/// Removes the exporter's assertions, and computations that only they need.
 void TorchImporter::dropChecks() {
   static const std::set<StringRef> checks = {
       "_assert_tensor_metadata", "_assert_scalar", "_assert_async",
@@ -147,8 +146,8 @@ void TorchImporter::checkOperators() {
     }
 }
 
-/// One tensor object that the example gives for several inputs is one value to
-/// the exporter: all that reads any of them reads the last.
+/// If the example gives one tensor object for several inputs, the exporter
+/// merges them: all reads of any of them become reads of the last.
 LogicalResult TorchImporter::checkExample() {
   std::vector<std::string> all, unread;
   for (const InputSpec &input : program.inputs)
@@ -163,8 +162,8 @@ LogicalResult TorchImporter::checkExample() {
   return fail(oneForSeveral(unread)), mlir::failure();
 }
 
-/// A stored tensor of complex numbers as one of pairs of floats, which is how
-/// they lie there; false if there is no such type.
+/// Describes a stored tensor of complex numbers as pairs of floats, which have
+/// the same bytes; false if no float type matches.
 static bool asPairs(TensorMeta &meta) {
   meta.type = meta.typeNumber == 10   ? ElementType::F32
               : meta.typeNumber == 11 ? std::optional(ElementType::F64)
@@ -190,7 +189,7 @@ LogicalResult TorchImporter::readTensors() {
   hasNotes = true;
   std::map<std::string, std::string> first; // By entry and view: the value.
   std::vector<std::pair<std::string, std::string>> ties;
-  // Of tied weights, one that the graph reads gives the name.
+  // A tied weight that the graph reads gives the name.
   std::vector<InputSpec> stored;
   for (bool isRead : {true, false})
     for (const InputSpec &input : program.inputs)
@@ -203,15 +202,15 @@ LogicalResult TorchImporter::readTensors() {
       found = payload->second;
     } else if (auto meta = program.tensors.find(input.value);
                meta != program.tensors.end()) {
-      // A graph without values: an entry that isn't there.
+      // A graph without values: the entry doesn't exist.
       found.meta = meta->second;
       found.entry = "data/weights/" + input.target;
     } else {
       fail(Failure::input("nothing says what '" + input.target + "' is"));
       return mlir::failure();
     }
-    // A storage that isn't there says nothing about what shares it: it is at
-    // most another name of what the graph doesn't read.
+    // Without its storage, a tensor may share memory unnoticed. It is treated
+    // as another name only if the graph doesn't read it.
     const bool isOwn = found.meta.isMeta || !archive().archive.has(found.entry);
     if (found.meta.isMeta) {
       found.entry = "data/weights/" + input.target;
@@ -272,9 +271,9 @@ LogicalResult TorchImporter::readTensors() {
   return success();
 }
 
-/// Exporters make two symbols of one `Dim.AUTO` where nothing in the model
-/// relates the inputs. Of those that inputs begin with, as many rows in the
-/// example are as many samples: --batch holds for all of them.
+/// Exporters make two symbols of one `Dim.AUTO` if nothing in the model relates
+/// the inputs. Among symbols in dimension 0 of inputs, equal sizes in the
+/// example mean equal numbers of samples: --batch applies to all of them.
 static void bindAlike(ArrayRef<Declared> inputs,
                       const std::map<std::string, int64_t> &example,
                       ImportOptions &options,
@@ -332,7 +331,7 @@ FailureOr<std::vector<Declared>> TorchImporter::inputs() {
     }
     list.push_back(std::move(declared));
   }
-  // The exporter's own names will do, too.
+  // The exporter's own names are accepted as well.
   for (const auto &[symbol, name] : symbolNames)
     if (auto found = options.dims.find(symbol); found != options.dims.end()) {
       options.dims[name] = found->second;
@@ -343,7 +342,7 @@ FailureOr<std::vector<Declared>> TorchImporter::inputs() {
   return list;
 }
 
-/// The sizes of the example.
+/// The sizes in the example.
 std::map<std::string, int64_t> TorchImporter::proposedDims() const {
   std::map<std::string, int64_t> proposed;
   for (const InputSpec &input : program.inputs) {
@@ -370,13 +369,13 @@ LogicalResult TorchImporter::importCalls() {
     size_t index = i;
     ImportFn fn = importerOf(data.op(), isOfComplex(data));
     auto import = [&]() -> LogicalResult {
-      // Whatever the file calls complex numbers.
+      // A file may declare other shapes as complex numbers.
       for (const std::string &name : data.reads())
         if (const Val v = lookup(name);
             isComplex(name) && (v.dims.empty() || v.dims.back() != 2))
           return call.error("takes shape " + str(v.dims) + " for pairs");
       std::vector<Write> writes = writesOf(data);
-      // What is written says where, and isn't read: `out`.
+      // A written argument such as `out` gives only the place, and isn't read.
       for (const auto &[name, argument] : data.arguments)
         for (const Write &write : writes)
           if (argument.kind == Arg::Tensor && argument.text == write.value)
@@ -419,8 +418,8 @@ TorchImporter::declaredType(const std::string &name) const {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// The user's outputs, by the names that the tree of results gives them; where
-/// it gives none, or a number only, by the graph's.
+/// The user's outputs, with their names in the tree of results; if the tree has
+/// no name, or only a number, with the graph's names.
 std::vector<Importer::Output> TorchImporter::outputs() {
   std::vector<Output> list;
   std::set<std::string> taken;

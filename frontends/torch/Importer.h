@@ -1,16 +1,17 @@
 // Importer.h - an exported program, call by call.
 //
-// Tells frontend::Importer what Program.h holds. What PyTorch alone has is
-// here:
+// Passes the contents of Program.h to frontend::Importer. Features that only
+// PyTorch has are here:
 //
-// - Symbols of the exporter ("s72") have no names of the user's. A dimension is
-//   called by where it first occurs, "input_ids.1"; --dim takes either. Sizes
-//   of the example that the program was exported with are the default.
+// - Symbols of the exporter ("s72") have no user names. A dimension is named
+//   after its first occurrence, "input_ids.1"; --dim accepts either. Sizes of
+//   the example with which the program was exported are the default.
 // - Calls that write in place (relu_, add_, out=) give a new value to the name
 //   that they write, to its other names, and to the views of the same memory
-//   that are read later (Writes.cpp). Buffers, and parameters that aren't
-//   trained, are state where they are written.
-// - What ran without gradients (torch.no_grad()) is cut where it is read.
+//   that are read later (Writes.cpp). Buffers that are written are state, and
+//   so are written parameters that aren't trained.
+// - A value that was made without gradients (torch.no_grad()) is cut where it
+//   is read.
 // - Tied weights are several names of one view of one storage: one argument.
 
 #ifndef TMC_FRONTENDS_TORCH_IMPORTER_H
@@ -31,7 +32,7 @@ public:
 
   Expected<ImportedModel> run();
 
-  /// True if the value `name` is of complex numbers.
+  /// True if the value `name` holds complex numbers.
   bool isComplex(const std::string &name) const;
 
 private:
@@ -46,8 +47,8 @@ private:
   mlir::FailureOr<std::vector<Declared>> inputs();
   std::map<std::string, int64_t> proposedDims() const;
   mlir::LogicalResult importCalls();
-  /// A value that a call writes, and what the call calls the new one; empty
-  /// where it has no name.
+  /// A value that a call writes, and the call's name of the new value; empty if
+  /// there is none.
   struct Write {
     std::string value, result;
   };
@@ -74,34 +75,34 @@ private:
   const std::string &nameOf(const std::string &name) const;
 
   Program program;
-  /// What the user calls a symbol: "input_ids.1" for "s72".
+  /// The user's name of a symbol: "input_ids.1" for "s72".
   std::map<std::string, std::string> symbolNames;
-  /// Values that are the same memory: the first of them, by each.
+  /// Values of the same memory: for each, the first of them.
   std::map<std::string, std::string> memory;
-  /// Values that are the same view of it.
+  /// Values that are the same view of a memory: for each, the first of them.
   std::map<std::string, std::string> same;
-  /// How a view came to be: of which value, by which call, and whether that
-  /// call may have made a copy.
+  /// The origin of a view: its source, its call, and whether the call is
+  /// certain to make a view and not a copy.
   struct View {
     std::string of;
     size_t call = 0;
     bool isCertain = true;
   };
   std::map<std::string, View> views;
-  /// The last call that reads a value; one more than there are for a result.
+  /// The last call that reads a value; the number of calls for a result.
   std::map<std::string, size_t> lastRead;
-  /// What is read where gradients flow.
+  /// Values that are read where gradients flow.
   std::set<std::string> readWithGrad;
-  /// What calls without gradients make.
+  /// Values that calls without gradients make.
   std::set<std::string> madeWithoutGrad;
   /// The call that writes a stored tensor, by the user's name.
   std::map<std::string, size_t> writer;
 };
 
-/// True if the call is a normalization that moves the statistics it is given.
+/// True if the call is a normalization that updates the given statistics.
 bool movesStatistics(const CallData &call);
 
-/// The importer of `op`, also of one that writes in place; or null.
+/// The importer of `op`, also for an in-place form; or null.
 ImportFn importerOf(const std::string &op, bool ofComplex = false);
 
 /// The location of a call: its place in the model, and the user's line.

@@ -14,11 +14,11 @@ namespace json = llvm::json;
 
 /// The graph of a large model takes some ten megabytes.
 constexpr int64_t kMaxJsonBytes = int64_t(1) << 28;
-/// The major version of the schema that is read here.
+/// The supported major version of the schema.
 constexpr int64_t kSchema = 8;
 /// A block that is computed with or without gradients.
 constexpr const char *kGradBlock = "wrap_with_set_grad_enabled";
-/// An example of more bytes isn't looked at.
+/// Larger examples aren't read.
 constexpr int64_t kMaxExampleBytes = int64_t(64) << 20;
 
 std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
@@ -51,11 +51,11 @@ std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
 }
 
 bool tmc::torch_import::isComplexNumber(int64_t number) {
-  return number >= 9 && number <= 11; // Of halves, floats and doubles.
+  return number >= 9 && number <= 11; // Complex halves, floats and doubles.
 }
 
 std::string CallData::op() const {
-  // Python's own have no overload: "_operator.mul", "torch.sym_max".
+  // Python's own operators have no overload: "_operator.mul", "torch.sym_max".
   auto [space, rest] = StringRef(target).split('.');
   if (space != "aten" && rest.count('.') != 1)
     return target;
@@ -111,8 +111,8 @@ static Expected<json::Value> parseEntry(Archive &archive,
 }
 
 namespace {
-/// Reads the parts of a program. The first thing that isn't as the schema says
-/// is kept in `wrong`; what is read after it doesn't count.
+/// Reads the parts of a program. `wrong` keeps the first violation of the
+/// schema; parts that are read after it don't count.
 class Reader {
 public:
   explicit Reader(Program &program) : program(program) {}
@@ -131,7 +131,7 @@ private:
   const json::Object &object(const json::Object &in, StringRef key);
   const json::Array &array(const json::Object &in, StringRef key);
   std::string string(const json::Object &in, StringRef key);
-  /// `text`, which is a name.
+  /// `text`, which must be a valid name.
   std::string checkedName(StringRef text);
   int64_t integer(const json::Object &in, StringRef key);
   Arg argument(const json::Value &value);
@@ -192,7 +192,7 @@ Arg Reader::list(const json::Value &value, StringRef element) {
     return result;
   }
   for (const json::Value &entry : *entries) {
-    if (element.empty()) { // Each says what it is.
+    if (element.empty()) { // Each element states its kind.
       result.list.push_back(argument(entry));
       continue;
     }
@@ -203,7 +203,7 @@ Arg Reader::list(const json::Value &value, StringRef element) {
   return result;
 }
 
-/// A float, which JSON has no infinities for.
+/// A float; JSON has no infinities, so they are strings.
 static std::optional<double> floatOf(const json::Value &value) {
   if (auto number = value.getAsNumber())
     return number;
@@ -320,8 +320,8 @@ Arg Reader::argument(const json::Value &value) {
   return result;
 }
 
-/// The symbol that an expression is, "Symbol('s72', positive=True)"; of any
-/// other expression, the expression.
+/// The symbol in the expression "Symbol('s72', positive=True)"; any other
+/// expression is returned unchanged.
 static std::string symbolOf(StringRef expression) {
   StringRef rest = expression;
   if (rest.consume_front("Symbol('")) {
@@ -361,7 +361,8 @@ TensorMeta Reader::meta(const json::Object &in) {
     const json::Object *size = value.getAsObject();
     return size ? size->getInteger("as_int") : std::nullopt;
   };
-  // Strides and offset matter where bytes are read: where all are fixed.
+  // Strides and offset are needed only where bytes are read; there all of them
+  // are fixed.
   for (const json::Value &entry : array(in, "strides"))
     if (auto stride = fixedSize(entry))
       meta.strides.push_back(*stride);
@@ -392,8 +393,8 @@ CallData Reader::call(const json::Object &in) {
     call.stackTrace = metadata->getString("stack_trace").value_or("");
     call.modules = metadata->getString("nn_module_stack").value_or("");
     call.origin = metadata->getString("torch_fn").value_or("");
-    // What decomposing left of a block without gradients; blocks with them are
-    // no calls of the exported program.
+    // A call that decomposition left of a block without gradients; blocks with
+    // gradients are no calls of the exported program.
     call.noGrad = StringRef(call.origin).starts_with(kGradBlock) &&
                   !StringRef(call.target).contains(kGradBlock);
   }
@@ -476,13 +477,13 @@ void Reader::readOutput(const json::Object &spec) {
     const json::Value *any = in->get("arg");
     Arg given = any ? argument(*any) : Arg();
     if (given.kind == Arg::Tensor)
-      output.value = given.text; // What isn't one is kept for its place.
+      output.value = given.text; // Other outputs keep their place.
   } else if (kind == "loss_output" || kind == "buffer_mutation" ||
              kind == "parameter_mutation" || kind == "user_input_mutation") {
     output.kind =
         kind == "loss_output" ? OutputSpec::Loss : OutputSpec::Mutation;
     output.value = value ? string(*value, "name") : "";
-    // What a program leaves in its inputs is the caller's affair.
+    // New values of inputs are dropped: the caller owns the inputs.
     if (kind == "buffer_mutation")
       output.target = string(*in, "buffer_name");
     else if (kind == "parameter_mutation")
@@ -500,8 +501,8 @@ void Reader::readOutput(const json::Object &spec) {
   program.outputs.push_back(std::move(output));
 }
 
-/// The names of the leaves of a tree of outputs, "past.0.key"; no name where
-/// the tree has none.
+/// The names of the leaves of a tree of outputs, "past.0.key"; "" if the tree
+/// has no name.
 static void leafNames(const json::Object &tree, const std::string &path,
                       std::vector<std::string> &names) {
   const json::Array *children = tree.getArray("children_spec");
@@ -510,8 +511,8 @@ static void leafNames(const json::Object &tree, const std::string &path,
     names.push_back(path);
     return;
   }
-  // The context of a dictionary lists its keys, and so does that of a class
-  // with named fields, after the class.
+  // The context of a dictionary lists its keys. The context of a class with
+  // named fields does so as well, after the class.
   std::vector<std::string> keys;
   if (auto context = tree.getString("context")) {
     auto parsed = parseJson(*context);
@@ -549,7 +550,7 @@ void Reader::readOutputNames(const json::Object &module) {
     auto text = signature ? signature->getString("out_spec") : std::nullopt;
     auto spec = text ? parseJson(*text) : Expected(json::Value(nullptr));
     if (!spec)
-      return; // The graph's names will do.
+      return; // The graph's names are used instead.
     const json::Array *versioned = spec->getAsArray();
     if (versioned && versioned->size() == 2)
       if (const json::Object *tree = (*versioned)[1].getAsObject())
@@ -601,7 +602,7 @@ void Reader::readPayloads(const json::Object &root, const std::string &folder) {
 }
 
 /// The one entry `folder`*`suffix`; empty if there is none. A file may hold
-/// several programs: the first is meant unless one is named "model".
+/// several programs: the one named "model" is used, else the first.
 static std::string entryLike(const Archive &archive, const std::string &folder,
                              StringRef suffix) {
   std::string first;

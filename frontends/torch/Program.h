@@ -3,14 +3,14 @@
 //   models/model.json, schema major 8
 //     graph_module.graph.nodes        calls of operators, in order
 //                       .tensor_values  types and sizes of values
-//     graph_module.signature          which inputs are parameters, buffers, the
-//                                     user's; which outputs are new buffers
+//     graph_module.signature          inputs: parameters, buffers, the user's;
+//                                     outputs: the user's, new buffers
 //     graph_module.module_call_graph  the tree of outputs, with the user's
-//     names
+//                                     names
 //   data/weights/*_weights_config.json  name -> storage, type, sizes, strides
 //
-// Everything is checked for its shape here, and held in plain structs: what
-// comes later knows no JSON.
+// The parser checks the structure of everything and fills plain structs, so
+// that later code doesn't handle JSON.
 
 #ifndef TMC_FRONTENDS_TORCH_PROGRAM_H
 #define TMC_FRONTENDS_TORCH_PROGRAM_H
@@ -22,10 +22,10 @@ namespace tmc::torch_import {
 
 using namespace frontend;
 
-/// The type with this number of the schema, if it is one of ours.
+/// The type with this number in the schema, if it is one of ours.
 std::optional<ElementType> typeOfNumber(int64_t number);
 
-/// True for the types of complex numbers, which no element type here is.
+/// True for types of complex numbers, which have no element type here.
 bool isComplexNumber(int64_t number);
 
 struct Block;
@@ -35,15 +35,15 @@ struct Arg {
   enum Kind {
     None,
     Tensor, ///< `text` names a value.
-    Symbol, ///< The same of a number that the graph computes.
+    Symbol, ///< The same for a number that the graph computes.
     Int,
     Float,
     Bool,
     String,
-    Type, ///< `integer` is a number of the schema.
+    Type, ///< `integer` is a number in the schema.
     List,
     Graph,
-    Other, ///< Devices, layouts: no importer looks at these.
+    Other, ///< Devices, layouts: no importer reads these.
   };
   Kind kind = None;
   std::string text;
@@ -58,15 +58,15 @@ struct CallData {
   std::string name;
   std::vector<std::pair<std::string, Arg>> arguments;
   std::vector<Arg> results;
-  std::string stackTrace, modules; ///< Where the user wrote it.
-  /// What the user called, "detach_1;method_descriptor.detach".
+  std::string stackTrace, modules; ///< The place in the user's code.
+  /// The user's call, "detach_1;method_descriptor.detach".
   std::string origin;
-  /// It ran under torch.no_grad(): no gradient flows through what it makes.
+  /// The call ran under torch.no_grad(): no gradient flows through its results.
   bool noGrad = false;
 
-  /// "add" of "aten.add.Tensor", of any library; "_operator.mul" is whole.
+  /// "add" for "aten.add.Tensor", for any library; "_operator.mul" unchanged.
   std::string op() const;
-  /// The names of the values that it reads, and of those that it makes.
+  /// The names of the values that the call reads, and of those that it makes.
   std::vector<std::string> reads() const, makes() const;
   const Arg *argument(const std::string &name) const;
 };
@@ -76,14 +76,14 @@ struct TensorMeta {
   std::optional<ElementType> type;
   int64_t typeNumber = 0;
   bool requiresGrad = false;
-  bool isMeta = false; ///< It has no values, and its storage says nothing.
+  bool isMeta = false; ///< It has no values, and its storage is meaningless.
   llvm::SmallVector<Declared::Dim, 4> dims; ///< Symbols are the program's own.
   llvm::SmallVector<int64_t, 4> hints;      ///< The sizes of the example.
-  Dims strides; ///< In elements; of stored tensors only.
+  Dims strides; ///< In elements; only for stored tensors.
   int64_t offset = 0;
 };
 
-/// A graph that a call computes. Its names are its own.
+/// A graph that a call computes. Its names are separate from the outer graph's.
 struct Block {
   std::vector<Arg> inputs, outputs;
   std::vector<CallData> calls;
@@ -93,8 +93,8 @@ struct Block {
 struct InputSpec {
   enum Kind { User, Parameter, Buffer, Constant } kind = User;
   std::string value;        ///< The graph's name.
-  std::string target;       ///< The user's, of what is stored.
-  bool isPersistent = true; ///< Of the model's state_dict.
+  std::string target;       ///< The user's, for stored tensors.
+  bool isPersistent = true; ///< In the model's state_dict.
 };
 
 struct OutputSpec {
@@ -105,7 +105,7 @@ struct OutputSpec {
 
 /// A tensor of the archive.
 struct Payload {
-  std::string entry; ///< Of the archive.
+  std::string entry; ///< In the archive.
   TensorMeta meta;
   bool isPickle = false;
 };
@@ -114,23 +114,23 @@ struct Program {
   std::vector<CallData> calls;
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
-  std::vector<std::string> outputNames; ///< Of the user's outputs; or empty.
+  std::vector<std::string> outputNames; ///< For the user's outputs; or empty.
   std::map<std::string, TensorMeta> tensors; ///< By value.
   std::map<std::string, Payload> payloads;   ///< By the user's name.
-  /// How many tensors the example was made of, where the file says it: fewer
-  /// than inputs if one tensor was given for several.
+  /// The number of tensors in the example, if the file has it: fewer than
+  /// inputs if one tensor was given for several.
   std::optional<int64_t> exampleTensors;
 };
 
-/// How many tensors the pickle of an archive that torch.save() wrote builds;
-/// nothing if it isn't understood. Nothing is unpickled.
+/// The number of tensors that the pickle in an archive of torch.save() builds;
+/// nothing if it can't be parsed. Nothing is unpickled.
 std::optional<int64_t> countTensors(std::string_view archive);
 
-/// Puts graphs within calls in place of the calls; those that can't be stay.
+/// Inlines graphs within calls; calls that can't be inlined stay.
 void inlineBlocks(Program &program);
 
 /// Parses the program in `archive`. Fails with `Input` if it isn't one, with
-/// `Unsupported` if its schema is another.
+/// `Unsupported` if its schema has another version.
 Expected<Program> parseProgram(Archive &archive);
 
 } // namespace tmc::torch_import

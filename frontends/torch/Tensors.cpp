@@ -7,8 +7,8 @@
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// A view that repeats elements may have as many as this: gathering it must not
-/// take more memory than the file has bytes.
+/// The most elements of a view that repeats elements: gathering the view must
+/// not take more memory than the file has bytes.
 constexpr int64_t kMaxRepeated = int64_t(1) << 24;
 
 Expected<bool> ArchiveTensors::add(const std::string &name,
@@ -35,7 +35,7 @@ Expected<bool> ArchiveTensors::add(const std::string &name,
   auto count = checkedNumElements(view.dims);
   bool valid =
       count && view.strides.size() == view.dims.size() && view.offset >= 0;
-  // One past the last element, and whether each follows the one before.
+  // The end of the elements, and the stride of a row-major layout.
   int64_t end = view.offset, next = 1;
   for (size_t i = view.dims.size(); valid && i-- > 0;) {
     int64_t dim = view.dims[i], stride = view.strides[i];
@@ -51,7 +51,7 @@ Expected<bool> ArchiveTensors::add(const std::string &name,
     end = *sum;
     next = *product;
   }
-  if (valid && *count == 0) { // It reaches no element, wherever it begins.
+  if (valid && *count == 0) { // It reads no element, for any offset.
     view.offset = 0;
     view.rowMajor = true;
     end = -1;
@@ -79,7 +79,7 @@ Expected<bool> ArchiveTensors::add(const std::string &name,
 Expected<std::string_view> ArchiveTensors::read(int index) {
   View &view = views[index];
   int64_t size = sizeInFile(view.type);
-  // A compressed storage is no larger than its views reach.
+  // A compressed storage may inflate only to the end of its views.
   int64_t reached = view.storageBytes;
   if (archive.sizeOf(view.entry) > reached)
     for (const View &other : views)

@@ -5,7 +5,7 @@
 //   "b.weight"       sizes 3 x 2, strides 1 x 3, offset 6
 //
 // A tensor whose elements lie in row-major order is a range of the mapped
-// archive. Another view is gathered when it is read.
+// archive. Any other view is gathered when it is read.
 
 #ifndef TMC_FRONTENDS_TORCH_TENSORS_H
 #define TMC_FRONTENDS_TORCH_TENSORS_H
@@ -20,8 +20,8 @@ public:
 
   Expected<std::string_view> read(int index) override;
 
-  /// Adds a tensor. Fails with `Input` where its sizes, strides and offset
-  /// don't fit each other or the storage; with `Unsupported` where it is a
+  /// Adds a tensor. Fails with `Input` if its sizes, strides and offset
+  /// contradict each other or the storage; with `Unsupported` if it is a
   /// pickle.
   Expected<bool> add(const std::string &name, const Payload &payload);
 
@@ -33,7 +33,7 @@ private:
     ElementType type;
     Dims dims, strides;
     int64_t offset = 0, count = 0;
-    int64_t storageBytes = 0; ///< What must be there at least.
+    int64_t storageBytes = 0; ///< The minimal size of the storage.
     bool rowMajor = true;
     std::string gathered;
   };

@@ -1,4 +1,5 @@
-// Unread.cpp - arguments that a file gives and an importer doesn't read.
+// Unread.cpp - refuses arguments that a file gives and an importer doesn't
+// read.
 
 #include "frontends/common/Defaults.h"
 #include "frontends/torch/Call.h"
@@ -22,9 +23,9 @@ static const Defaults &defaults() {
   return table;
 }
 
-/// Where and how a tensor lies, and by which library it is computed, which
-/// changes no number. Devices, layouts and orders of memory are of the kind
-/// Other.
+/// True for arguments that choose a tensor's place or layout, or the library
+/// that computes it, and so change no number. Devices, layouts and orders of
+/// memory have the kind Other.
 static bool changesNoNumber(const std::string &name, const Arg &argument) {
   static const std::set<StringRef> names = {
       "pin_memory",   "non_blocking",    "copy",         "implicit",
@@ -38,7 +39,7 @@ static bool isPlain(const Arg &argument) {
          argument.kind == Arg::Bool;
 }
 
-/// The number that a plain argument is.
+/// The number of a plain argument.
 static double numberOf(const Arg &argument) {
   return argument.kind == Arg::Float ? argument.number
                                      : static_cast<double>(argument.integer);
@@ -57,7 +58,7 @@ static bool isDefault(StringRef text, const Arg &argument) {
   return isList(text, values);
 }
 
-/// As Python writes it.
+/// The argument in Python's notation.
 static std::string written(const Arg &argument) {
   std::string text;
   llvm::raw_string_ostream out(text);

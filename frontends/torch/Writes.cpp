@@ -1,4 +1,4 @@
-// Writes.cpp - calls that write what they read, and the views that see it.
+// Writes.cpp - calls that write their operands, and the views of these.
 //
 //   base ──slice──> row ──t──> column        row.copy_(x):
 //    └────select──> other
@@ -6,10 +6,11 @@
 //                          base' = base with row' in place of its slice
 //                          column' = t(row'), other' = select(base')
 //
-// A write gives a new value to what it writes. If another name of the same
-// memory is read later, the new value climbs to the memory's first name, by the
-// inverse of each view on the way, and the others are made again from there.
-// What the file stores is read by the next step: a write always climbs to it.
+// A write gives a new value to its operand. If another name of the same memory
+// is read later, the new value moves up to the memory's first name, by the
+// inverse of each view on the way, and the other views are made again from
+// there. The next step reads stored tensors, so a write to one always moves up
+// to it.
 
 #include "frontends/torch/Importer.h"
 
@@ -24,7 +25,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// "add_" is "add" and "__iand__" is "__and__", written in place.
+/// "add" for "add_", and "__and__" for "__iand__".
 static std::string withoutPlace(StringRef op) {
   if (op.ends_with("_") && !op.ends_with("__"))
     return op.drop_back().str();
@@ -38,8 +39,9 @@ ImportFn tmc::torch_import::importerOf(const std::string &op, bool ofComplex) {
   return findOperator(withoutPlace(op), ofComplex);
 }
 
-/// The argument that says of a normalization whether it moves the statistics
-/// that it is given, which its schema doesn't mark; empty: no normalization.
+/// The argument that states whether a normalization updates the given
+/// statistics, which its schema doesn't mark; empty if `op` is no
+/// normalization.
 static StringRef flagOfStatistics(StringRef op) {
   if (op == "batch_norm" || op == "native_batch_norm" ||
       op == "_native_batch_norm_legit")
@@ -91,10 +93,10 @@ const std::string &TorchImporter::nameOf(const std::string &name) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Which values share memory
+// Values that share memory
 //===----------------------------------------------------------------------===//
 
-/// True if the exported tensor lay row by row, nothing if the file doesn't say.
+/// True if the exported tensor was row-major; nothing if the file doesn't say.
 static std::optional<bool> isContiguous(const Program &program,
                                         const std::string &name) {
   auto found = program.tensors.find(name);
@@ -113,7 +115,7 @@ static std::optional<bool> isContiguous(const Program &program,
   return true;
 }
 
-/// What a call's result is of its first argument.
+/// The relation of a call's result to its first argument.
 enum class Sharing { Copy, View, Either };
 
 static Sharing sharingOf(const Program &program, const CallData &call) {
@@ -166,7 +168,7 @@ static Sharing sharingOf(const Program &program, const CallData &call) {
                                             "imag",
                                             "conj",
                                             "_conj"};
-  // Copies where the memory isn't in order, or the type is another.
+  // Copies if the memory isn't in order, or the type differs.
   static const std::set<StringRef> either = {
       "reshape", "flatten", "contiguous", "to", "reshape_as", "ravel"};
   std::string op = call.op();
@@ -193,7 +195,7 @@ static Sharing sharingOf(const Program &program, const CallData &call) {
                                                 : Sharing::Either;
 }
 
-/// Which values share memory, and which stored tensors are written.
+/// Finds the values that share memory, and the stored tensors that are written.
 void TorchImporter::findWrites() {
   std::map<std::string, const InputSpec *> stored;
   for (const InputSpec &input : program.inputs)
@@ -246,7 +248,7 @@ void TorchImporter::refuseTrained(const StoredTensor &tensor) {
 // A write
 //===----------------------------------------------------------------------===//
 
-/// `v` is the new value of `root`, and of its other names.
+/// Sets `v` as the new value of `root`, and of its other names.
 void TorchImporter::setAll(const std::string &root, const Val &v) {
   scopes.back().values[root] = v;
   for (const auto &[name, of] : same)
@@ -254,7 +256,7 @@ void TorchImporter::setAll(const std::string &root, const Val &v) {
       scopes.back().values[name] = v;
 }
 
-/// Other views of the memory of `self` that are there, and read after call
+/// Other defined views of the memory of `self` that are read after call
 /// `index`.
 std::vector<std::string> TorchImporter::readLater(const std::string &self,
                                                   size_t index) const {
@@ -272,17 +274,17 @@ std::vector<std::string> TorchImporter::readLater(const std::string &self,
   return names;
 }
 
-/// The value of what `view` is a view of, with `piece` in the view's place;
-/// fails where that isn't known.
+/// The new value of the source of `view`, with `piece` in the view's place;
+/// fails if no inverse of the view is known.
 static FailureOr<Val>
 withPiece(Call &view, const std::string &made, const Val &base,
           const Val &piece,
           llvm::function_ref<Val(const std::string &)> valueOf) {
   std::string op = view.data.op();
-  // Of complex numbers, the dimension of pairs isn't counted.
+  // For complex numbers, the dimension of pairs isn't counted.
   view.hidden = view.reader.isComplex(made) ? 1 : 0;
   int64_t rank = base.rank();
-  // A write through it leaves the gradients of the base as they are.
+  // A write through a detached view must not change the gradients of the base.
   if (op == "detach")
     return base.isTensor() && view.importer.isTrained(base.value)
                ? FailureOr<Val>(failure())
@@ -299,7 +301,8 @@ withPiece(Call &view, const std::string &made, const Val &base,
   if (op == "select") {
     ASSIGN_OR_FAIL(int64_t dim, view.dim("dim", std::nullopt, rank));
     ASSIGN_OR_FAIL(int64_t at, view.integer("index", std::nullopt));
-    ASSIGN_OR_FAIL(at, view.Site::axis(at, base.dims[dim])); // An entry of it.
+    // An index into it.
+    ASSIGN_OR_FAIL(at, view.Site::axis(at, base.dims[dim]));
     ASSIGN_OR_FAIL(Val wide, unsqueeze(view, piece, {dim}));
     return replaceSlice(view, base, wide, dim, at, 1);
   }
@@ -353,7 +356,7 @@ withPiece(Call &view, const std::string &made, const Val &base,
   return failure();
 }
 
-/// The names of `stale` see what was written to `self`.
+/// Updates the names of `stale` after a write to `self`.
 LogicalResult TorchImporter::spread(Call &call, const std::string &self,
                                     ArrayRef<std::string> stale) {
   auto refuse = [&](const std::string &of) {
@@ -411,7 +414,8 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
   return success();
 }
 
-/// `next` is the new value of `value`, and of all that shares its memory.
+/// Sets `next` as the new value of `value`, and of all values that share its
+/// memory.
 LogicalResult TorchImporter::written(Call &call, size_t index,
                                      const std::string &value,
                                      const Val &next) {
@@ -420,7 +424,7 @@ LogicalResult TorchImporter::written(Call &call, size_t index,
   return stale.empty() ? success() : spread(call, value, stale);
 }
 
-/// A call whose results are the new values of what it writes.
+/// A call whose results are the new values of the operands that it writes.
 LogicalResult TorchImporter::importWrite(Call &call, size_t index, ImportFn fn,
                                          ArrayRef<Write> writes) {
   SmallVector<Val> before;
@@ -440,7 +444,7 @@ LogicalResult TorchImporter::importWrite(Call &call, size_t index, ImportFn fn,
     return mlir::failure();
   for (auto [write, old] : llvm::zip(writes, before)) {
     Val after = lookup(write.result);
-    // What has no elements takes any shape: out=torch.empty(0).
+    // A tensor without elements takes any shape: out=torch.empty(0).
     if (after.dims != old.dims && !llvm::is_contained(old.dims, 0))
       return call.error("writes shape " + str(after.dims) + " into shape " +
                         str(old.dims));
@@ -456,15 +460,15 @@ LogicalResult TorchImporter::importWrite(Call &call, size_t index, ImportFn fn,
   return success();
 }
 
-/// A normalization: its importer moves the statistics, and results don't have
-/// them.
+/// A normalization: its importer updates the statistics, which aren't among the
+/// results.
 LogicalResult TorchImporter::moveStatistics(Call &call, size_t index,
                                             ImportFn fn,
                                             ArrayRef<Write> writes) {
   if (failed(fn(call)))
     return mlir::failure();
   for (const Write &write : writes) {
-    // None for what is no buffer.
+    // Null for a tensor that is no buffer.
     Value newest = newValueOf(storedBehind(lookup(write.value)));
     if (newest && failed(written(call, index, write.value, Val(newest))))
       return mlir::failure();
@@ -472,8 +476,8 @@ LogicalResult TorchImporter::moveStatistics(Call &call, size_t index,
   return success();
 }
 
-/// Cuts the gradients of what `call` made without them, where it is read with
-/// them.
+/// Cuts the gradients of values that `call` made without gradients, if they are
+/// read with gradients.
 void TorchImporter::cutGradients(const CallData &call, Location loc) {
   for (const std::string &name : call.makes()) {
     const Val v = lookup(name);
@@ -490,7 +494,7 @@ void TorchImporter::cutGradients(const CallData &call, Location loc) {
   }
 }
 
-/// The last values of what is written are the new ones of the step.
+/// The last values of written tensors are their new values in the step.
 void TorchImporter::updateWritten() {
   for (const auto &entry : mutated) {
     auto found = tensorOf.find(entry.first());

@@ -6,7 +6,8 @@ using namespace tmc;
 using llvm::SmallVector;
 using llvm::StringRef;
 
-/// Operators that no rule below is right for, and what they write.
+/// Operators for which no rule below is right, and the arguments that they
+/// write.
 static const llvm::StringMap<StringRef> &exceptions() {
   static const llvm::StringMap<StringRef> table = {
 #define WRITES(name, arguments) {name, arguments},

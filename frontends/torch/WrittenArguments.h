@@ -1,13 +1,13 @@
-// WrittenArguments.h - which arguments an operator writes.
+// WrittenArguments.h - the arguments that an operator writes.
 //
 //   add_.Tensor(Tensor(a!) self, Tensor other, ...)        self
 //   mul.out(Tensor self, Tensor other, *, Tensor(a!) out)  out
 //   sort.values(..., Tensor(a!) values, Tensor(b!) indices)  values, indices
 //
 // A program names an operator's arguments, but not which of them its schema
-// marks as written. The names of operators tell most of it; a table has the
-// rest (WrittenArguments.inc). Normalizations that move their statistics are
-// told by nothing: their schemas don't say it.
+// marks as written. Most operators' names determine them; a table has the rest
+// (WrittenArguments.inc). Normalizations that update their statistics are in
+// neither, because their schemas don't mark these.
 
 #ifndef TMC_FRONTENDS_TORCH_WRITTENARGUMENTS_H
 #define TMC_FRONTENDS_TORCH_WRITTENARGUMENTS_H

@@ -31,7 +31,7 @@ static Value atMost(Site &s, Value x, double y) {
 }
 
 FailureOr<Val> tmc::frontend::relu(Site &s, const Val &x) {
-  // Sizes are computed with it.
+  // Models compute sizes with relu, so constants are folded.
   if (s.foldable(x))
     return clamp(s, x, 0, std::nullopt);
   return activation(s, x, [&](Value x) { return atLeast(s, x, 0); });
@@ -43,8 +43,9 @@ static Value minusSize(Site &s, Value x) {
   return select(s, isPositive, arith::NegFOp::create(s.b, s.loc, x), x);
 }
 
-/// 1 / (1 + exp(-x)), by the exponential of -|x|, which can't overflow: of the
-/// other one, the derivatives of the parts are 0 and infinity far below zero.
+/// 1 / (1 + exp(-x)), computed from the exponential of -|x|, which can't
+/// overflow: with exp(-x) the derivatives of the parts are 0 and infinity far
+/// below zero.
 static Value sigmoidOf(Site &s, Value x) {
   Value e = math::ExpOp::create(s.b, s.loc, minusSize(s, x));
   Value one = s.like(x, 1);
@@ -105,7 +106,7 @@ FailureOr<Val> tmc::frontend::exponentialUnit(Site &s, const Val &x,
 }
 
 /// log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which can't overflow. At 0
-/// the slopes of the parts are 0 and 1/2: -|x| is x itself there.
+/// the slopes of the parts are 0 and 1/2: -|x| is computed as x there.
 static Value softplusOf(Site &s, Value x) {
   Value tail = math::Log1pOp::create(
       s.b, s.loc, math::ExpOp::create(s.b, s.loc, minusSize(s, x)));

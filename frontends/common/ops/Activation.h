@@ -1,7 +1,6 @@
 // Activation.h - activation functions, in terms of arith and math.
 //
-// They are applied to what a step computes; of constants only relu and clamp
-// are folded.
+// They apply to values of a step; constants are folded only by relu and clamp.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_ACTIVATION_H
 #define TMC_FRONTENDS_COMMON_OPS_ACTIVATION_H
@@ -12,7 +11,7 @@ namespace tmc::frontend {
 
 mlir::FailureOr<Val> relu(Site &s, const Val &x);
 mlir::FailureOr<Val> sigmoid(Site &s, const Val &x);
-/// x * sigmoid(alpha * x): SiLU where `alpha` is 1.
+/// x * sigmoid(alpha * x): SiLU if `alpha` is 1.
 mlir::FailureOr<Val> swish(Site &s, const Val &x, double alpha);
 mlir::FailureOr<Val> gelu(Site &s, const Val &x, bool tanh);
 mlir::FailureOr<Val> leakyRelu(Site &s, const Val &x, double slope);
@@ -28,7 +27,7 @@ mlir::FailureOr<Val> softsign(Site &s, const Val &x);
 mlir::FailureOr<Val> hardSigmoid(Site &s, const Val &x, double alpha,
                                  double beta);
 mlir::FailureOr<Val> hardSwish(Site &s, const Val &x);
-/// `x` between the bounds that there are; constants are folded.
+/// `x` between the given bounds; constants are folded.
 mlir::FailureOr<Val> clamp(Site &s, const Val &x, std::optional<double> low,
                            std::optional<double> high);
 

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// What a constant mask of [T, S] says.
+/// True if a constant mask of [T, S] is the causal one.
 static bool saysCausal(const Array &mask) {
   std::vector<int64_t> allowed = mask.ints();
   int64_t rows = mask.dims()[0], columns = mask.dims()[1];
@@ -26,8 +26,9 @@ static bool saysCausal(const Array &mask) {
   return true;
 }
 
-/// The mask as nn.attention takes it: dimensions that repeat are 1, except the
-/// last. Null where it allows everything, or where it is `causal`.
+/// The mask in the form of nn.attention: repeated dimensions have size 1,
+/// except the last. Null if the mask allows every key, or if it is causal,
+/// which sets `causal`.
 static FailureOr<Value> maskOf(Site &s, const Val &mask,
                                ArrayRef<int64_t> scores, bool &causal) {
   auto fit = broadcastShape(mask.dims, scores);
@@ -85,14 +86,15 @@ FailureOr<Val> tmc::frontend::repeatHeads(Site &s, const Val &x,
 }
 
 namespace {
-/// What nn.attention says of positions, relative to its own t + S - T.
+/// The attributes of nn.attention about positions, relative to its own t + S -
+/// T.
 struct Positions {
   bool causal = false;
   int64_t window = 0;
 };
 } // namespace
 
-/// The farthest key behind a query's own.
+/// The distance to the farthest key that a query sees after its own position.
 static std::optional<int64_t> rightOf(const Attention &a) {
   return !a.causal ? a.right : a.right ? std::min<int64_t>(*a.right, 0) : 0;
 }
@@ -110,7 +112,8 @@ static FailureOr<Val> tableOf(Site &s, const Attention &a, int64_t queries,
   return band(s, queries, keys, low, high);
 }
 
-/// `mask` and `table`, both absent or of what is seen; a mask may be numbers.
+/// Combines `mask`, booleans or numbers, with the booleans of `table`; both may
+/// be absent.
 static FailureOr<Val> masked(Site &s, const Val &mask, const Val &table) {
   if (table.isAbsent())
     return mask;
@@ -121,7 +124,7 @@ static FailureOr<Val> masked(Site &s, const Val &mask, const Val &table) {
   return where(s, table, mask, Val(Array::splat(mask.type, {}, -INFINITY)));
 }
 
-/// The mask of `a` with its bounds, but for what `said` says of them.
+/// The mask of `a` with its bounds, except the bounds that `said` expresses.
 static FailureOr<Val> maskWithBounds(Site &s, const Attention &a,
                                      int64_t queries, int64_t keys,
                                      Positions &said) {
@@ -148,8 +151,8 @@ static double scaleOf(const Attention &a) {
   return a.scale.value_or(1 / std::sqrt(static_cast<double>(size)));
 }
 
-/// The keys that each sample has and that lie within the bounds of `a`, by its
-/// lengths: [B, 1, T, S].
+/// The keys that exist in each sample, by its length, and that lie within the
+/// bounds of `a`: [B, 1, T, S].
 static FailureOr<Val> tableOfLengths(Site &s, const Attention &a,
                                      int64_t queries, int64_t keys) {
   if (isFloat(a.lengths.type) || a.lengths.rank() != 1)
@@ -169,7 +172,7 @@ static FailureOr<Val> tableOfLengths(Site &s, const Attention &a,
   return seen.value();
 }
 
-/// `a` without lengths: they are in the mask.
+/// Moves the lengths and bounds of `a` into the mask, if it has lengths.
 static FailureOr<Attention> withoutLengths(Site &s, Attention a) {
   if (a.lengths.isAbsent())
     return a;
@@ -183,7 +186,7 @@ static FailureOr<Attention> withoutLengths(Site &s, Attention a) {
   return a;
 }
 
-/// Shares of each row of `scores`, zeros where a row has nothing but -inf.
+/// The softmax of each row of `scores`; zeros for a row that has only -inf.
 static FailureOr<Val> sharesOf(Site &s, const Val &scores, bool mayBeEmpty) {
   if (!mayBeEmpty)
     return softmax(s, scores, 3, false);
@@ -236,7 +239,8 @@ FailureOr<Val> tmc::frontend::scoresOf(Site &s, const Attention &given,
   return sharesOf(s, scores, isChoice || !table.isAbsent());
 }
 
-/// In pieces, with all scores held, for values of other heads than the keys'.
+/// Attention in separate ops, which keep all scores: for values whose heads
+/// differ in size from the keys' heads.
 static FailureOr<Value> attendInPieces(Site &s, const Attention &a) {
   ASSIGN_OR_FAIL(Val shares, scoresOf(s, a, Scores::Shares));
   ASSIGN_OR_FAIL(Dropout kept, dropout(s, shares, a.dropout));
@@ -247,7 +251,7 @@ static FailureOr<Value> attendInPieces(Site &s, const Attention &a) {
   return swapHeads(s, out);
 }
 
-/// A mask or bias as nn.attention takes it beside queries of `type`.
+/// A mask or bias in the form of nn.attention, for queries of `type`.
 static FailureOr<Value> addedTo(Site &s, Val x, RankedTensorType type,
                                 ArrayRef<int64_t> scores, bool &causal) {
   if (x.type != ElementType::Bool) {
@@ -275,7 +279,7 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
   if (kType != vType)
     return attendInPieces(s, a);
   const Dims scores{qd[0], qd[2], qd[1], kd[1]};
-  // A mask has no gradient, a bias has one.
+  // A mask gets no gradient, a bias gets one.
   Val trained;
   if (a.mask.isTensor() && isFloat(a.mask.type) &&
       s.importer.isTrained(a.mask.value))

@@ -7,8 +7,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// True if `v` is a constant of zeros: the bias that an exporter adds where the
-/// model has none.
+/// True if `v` is a constant of zeros: exporters add such a bias to a
+/// convolution without one.
 static FailureOr<bool> isZero(Site &s, const Val &v) {
   if (!s.foldable(v))
     return false;
@@ -54,7 +54,7 @@ static LogicalResult checkOperands(Site &s, const Val &x, const Val &w,
   return success();
 }
 
-/// Drops the height that `asImage` has put in.
+/// Drops the height that `asImage` has added.
 static Dims withoutHeight(ArrayRef<int64_t> dims, int64_t rank) {
   Dims result(dims);
   if (rank == 3)
@@ -68,14 +68,14 @@ static FailureOr<Val> asSlices(Site &s, const Val &x) {
   return viewed(s, y, {-1, x.dims[1], x.dims[3], x.dims[4]});
 }
 
-/// Back, for `images`.
+/// The inverse of `asSlices`, for `images`.
 static FailureOr<Val> asVolume(Site &s, const Val &x, int64_t images) {
   ASSIGN_OR_FAIL(Val y,
                  viewed(s, x, {images, -1, x.dims[1], x.dims[2], x.dims[3]}));
   return transpose(s, y, {0, 2, 1, 3, 4});
 }
 
-/// What `spec` says of all spatial dimensions but the first.
+/// `spec` without its first spatial dimension.
 static WindowSpec withoutDepth(const WindowSpec &spec) {
   WindowSpec inner = spec;
   for (Dims *list : {&inner.size, &inner.strides, &inner.dilations})
@@ -88,8 +88,8 @@ static WindowSpec withoutDepth(const WindowSpec &spec) {
   return inner;
 }
 
-/// One product over depth, height and width: the slices that a window reads
-/// stand side by side as channels of an image.
+/// One product over depth, height and width: the slices that a window reads are
+/// concatenated as channels of an image.
 static FailureOr<Val> convolveVolume(Site &s, const Val &x, const Val &w,
                                      const Val &bias, const WindowSpec &spec,
                                      int64_t groups) {
@@ -132,7 +132,8 @@ FailureOr<Val> tmc::frontend::convolve(Site &s, const Val &x, const Val &w,
                 withoutHeight(nn::tensorType(y).getShape(), x.rank()));
 }
 
-/// Each slice's result has a channel more for each slice that it goes to.
+/// Each input slice yields separate channels for each output slice that it
+/// contributes to.
 static FailureOr<Val> transposeVolume(Site &s, const Val &x, const Val &w,
                                       const Val &bias, const WindowSpec &spec,
                                       const Dims &extra, int64_t groups) {
@@ -172,7 +173,8 @@ static FailureOr<Val> transposeVolume(Site &s, const Val &x, const Val &w,
   return finish(s, value, bias, dims);
 }
 
-/// By `nn.conv_grad_input`, whose result's size says how much padding counts.
+/// Uses `nn.conv_grad_input`; the result's size determines which padding
+/// counts.
 FailureOr<Val> tmc::frontend::convolveTransposed(Site &s, const Val &x,
                                                  const Val &w, const Val &bias,
                                                  WindowSpec spec, Dims extra,
@@ -200,7 +202,8 @@ FailureOr<Val> tmc::frontend::convolveTransposed(Site &s, const Val &x,
   Dims dims{image[0], w.dims[1] * groups};
   Window window;
   for (int d = 0; d < 2; ++d) {
-    int64_t k = d - 2 + static_cast<int64_t>(spatial); // -1: put in by us.
+    // -1: a dimension that `asImage` added.
+    int64_t k = d - 2 + static_cast<int64_t>(spatial);
     int64_t stride = k < 0 ? 1 : strides[k];
     int64_t dilation = k < 0 ? 1 : dilations[k];
     int64_t low = k < 0 ? 0 : pads[k], high = k < 0 ? 0 : pads[k + spatial];

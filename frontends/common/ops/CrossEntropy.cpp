@@ -54,8 +54,8 @@ static FailureOr<Rows> rowsOf(Site &s, const LabelLoss &loss) {
   return rows;
 }
 
-/// The element of each row that its label names, 0 where the label doesn't
-/// count: a sum over a row of which one element is kept.
+/// For each row the element at its label, 0 if the label doesn't count: a sum
+/// over the row in which one element is kept.
 static Value pick(Site &s, Value x, Value labels, int64_t ignored) {
   auto type = nn::tensorType(x);
   auto idType =
@@ -74,7 +74,7 @@ static Value pick(Site &s, Value x, Value labels, int64_t ignored) {
 }
 
 namespace {
-/// Losses [R], and how much each counts in a mean, or null for one each.
+/// Losses [R], and the weight of each in a mean; null: each weighs 1.
 struct RowLosses {
   Value losses, counted;
 };
@@ -95,7 +95,7 @@ static RowLosses lossesOf(Site &s, const Rows &rows, Value logs) {
   return result;
 }
 
-/// Losses reduced as the node says.
+/// Losses with the node's reduction.
 static Val reducedRows(Site &s, const Rows &rows, const RowLosses &of) {
   if (rows.reduction == Reduction::None)
     return Val(s.reshape(of.losses, rows.labelDims));
@@ -120,7 +120,7 @@ static FailureOr<Val> crossEntropyOf(Site &s, const Rows &rows, Value logits) {
                  .getLoss());
 }
 
-/// Minus the sums of rows' log-probabilities, times weights of classes; 0 where
+/// Minus the sums of rows' log-probabilities, times weights of classes; 0 if
 /// the label doesn't count.
 static Value spreadOf(Site &s, const Rows &rows, Value logs) {
   if (rows.weights) {
@@ -138,7 +138,7 @@ static Value spreadOf(Site &s, const Rows &rows, Value logs) {
 
 /// (1 - share) times the cross-entropy, plus share times the mean over all
 /// classes of minus the log-probability, each times its class's weight. A mean
-/// is over the labels that count, by their classes' weights.
+/// is taken over the labels that count, by their classes' weights.
 static FailureOr<Val> smoothedCrossEntropy(Site &s, Rows rows, double share) {
   auto type = nn::tensorType(rows.logits);
   Type wide = nn::accumulationType(type.getElementType());

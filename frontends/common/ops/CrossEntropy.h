@@ -19,14 +19,14 @@ struct LabelLoss {
   double smoothing = 0;
 };
 
-/// Cross-entropy of logits: a scalar, or [N, ...] where it isn't reduced.
+/// Cross-entropy of logits: a scalar, or [N, ...] without a reduction.
 mlir::FailureOr<Val> crossEntropy(Site &s, const LabelLoss &loss);
 
 /// The logarithms of the softmax of the scores, in their shape.
 mlir::FailureOr<Val> logSoftmaxOf(Site &s, const LabelLoss &loss);
 
-/// Minus the scores of the labels. Of a log-softmax, this is cross-entropy; of
-/// anything else, a choice.
+/// Minus the scores of the labels. For log-softmax scores this is the
+/// cross-entropy.
 mlir::FailureOr<Val> negativeLogLikelihood(Site &s, const LabelLoss &loss);
 
 } // namespace tmc::frontend

@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// Rows are taken from the last to the first; of k rows, the minors of all
-/// choices of k columns are known. That takes n 2^(n - 1) products, so n is
+/// Rows are added from the last to the first; after k rows, the minors of all
+/// choices of k columns are known. This takes n 2^(n - 1) products, so n is
 /// small.
 FailureOr<Val> tmc::frontend::determinantByMinors(Site &s, const Val &x) {
   int64_t rank = x.rank(), n = x.dims.back();

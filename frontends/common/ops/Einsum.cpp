@@ -9,7 +9,7 @@
 //   in one, not wanted later    summed beforehand
 //
 // so that a pair is [batch, rows, summed] times [batch, columns, summed]
-// transposed, or, with nothing to sum, a product of broadcasts.
+// transposed, or a product of broadcasts if nothing is summed.
 
 #include "frontends/common/ops/Einsum.h"
 #include "frontends/common/ops/PadConcatSplit.h"
@@ -22,8 +22,8 @@ using namespace tmc;
 using namespace tmc::frontend;
 
 namespace {
-/// Letters stand for themselves; the dimensions that an ellipsis covers are
-/// counted from the right, as numbers from kEllipsis on.
+/// A letter is its own code. The dimensions that an ellipsis covers are counted
+/// from the right, as numbers from kEllipsis on.
 using Labels = llvm::SmallVector<int, 6>;
 constexpr int kEllipsis = 256;
 
@@ -34,8 +34,8 @@ struct Term {
 };
 } // namespace
 
-/// The labels of `text` ("b...ij") for `rank` dimensions (-1: as many as
-/// `covered` says).
+/// The labels of `text` ("b...ij") for `rank` dimensions (-1: the ellipsis
+/// covers `covered` dimensions).
 static FailureOr<Labels> labelsOf(Site &s, StringRef text, int64_t rank,
                                   int64_t &covered) {
   Labels labels;
@@ -59,7 +59,7 @@ static FailureOr<Labels> labelsOf(Site &s, StringRef text, int64_t rank,
   return labels;
 }
 
-/// The first of a label's two dimensions, and the second.
+/// The two dimensions of a label that occurs twice, in order.
 static std::optional<std::pair<int64_t, int64_t>>
 repeated(ArrayRef<int> labels) {
   for (int64_t i = 0; i < static_cast<int64_t>(labels.size()); ++i)
@@ -69,8 +69,8 @@ repeated(ArrayRef<int> labels) {
   return std::nullopt;
 }
 
-/// Takes diagonals until each label stands once: elements that are a row and
-/// one apart, of both dimensions as one.
+/// Takes diagonals until each label occurs once: steps of one row and one
+/// column turn both dimensions into one.
 static LogicalResult takeDiagonals(Site &s, Term &term) {
   while (auto both = repeated(term.labels)) {
     ArrayRef<int64_t> dims = nn::tensorType(term.value).getShape();
@@ -109,7 +109,7 @@ static Value inOrder(Site &s, const Term &term, ArrayRef<int> order) {
   return nn::TransposeOp::create(s.b, s.loc, term.value, ArrayRef(perm));
 }
 
-/// Sums over the labels that `wanted` says no to.
+/// Sums over the labels for which `wanted` is false.
 static void sumUnwanted(Site &s, Term &term,
                         llvm::function_ref<bool(int)> wanted) {
   Dims dims;

@@ -7,7 +7,7 @@
 
 namespace tmc::frontend {
 
-/// The sum that `equation` says, "bij,bjk->bik", of floats of one type.
+/// The sum that `equation`, "bij,bjk->bik", defines, over floats of one type.
 mlir::FailureOr<Val> einsum(Site &s, std::string equation,
                             llvm::ArrayRef<Val> operands);
 

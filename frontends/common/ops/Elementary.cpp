@@ -34,14 +34,14 @@ FailureOr<Val> tmc::frontend::rounded(Site &s, const Val &in) {
   return below.when(isDown | (isHalf & isEven), above).value();
 }
 
-/// `a` less whole multiples of `b`, with the sign of `a`: `a` itself where
-/// there are none, even of an infinite `b`.
+/// `a` minus the truncated multiple of `b`, with the sign of `a`. If the
+/// multiple is 0, the result is `a`, even for an infinite `b`.
 static Expression rest(const Expression &a, const Expression &b) {
   Expression times = (a / b).of(truncated);
   return a - times.number(0).when(times == times.number(0), times * b);
 }
 
-/// Of floats, exactly so only where the quotient is exact.
+/// For floats, exact only if the quotient is exact.
 FailureOr<Val> tmc::frontend::remainder(Site &s, Operands two) {
   if (two.size() != 2 || !isFloat(two[0].type) || s.allFoldable(two))
     return wholeRemainder(s, two);
@@ -85,7 +85,8 @@ FailureOr<Val> tmc::frontend::isInfinite(Site &s, const Val &in, bool positive,
 // Exponentials and logarithms
 //===----------------------------------------------------------------------===//
 
-/// Near zero, by t = tanh(x / 2): 2 t / (1 - t), which loses no digits there.
+/// Near zero it uses t = tanh(x / 2): 2 t / (1 - t), which loses no digits
+/// there.
 FailureOr<Val> tmc::frontend::exponentialMinusOne(Site &s, const Val &in) {
   Expression x(s, in), size = x.of(absolute);
   Expression isNear = size < 0.5;
@@ -136,7 +137,7 @@ FailureOr<Val> tmc::frontend::tangent(Site &s, const Val &in) {
   return (x.of(sine) / x.of(cosine)).value();
 }
 
-/// atan(x / sqrt((1 - x) (1 + x))), at the ends a right angle.
+/// atan(x / sqrt((1 - x) (1 + x))), plus or minus pi / 2 at the ends.
 FailureOr<Val> tmc::frontend::arcSine(Site &s, const Val &in) {
   Expression x(s, in);
   Expression other = ((1 - x) * (x + 1)).of(squareRoot);
@@ -149,7 +150,7 @@ FailureOr<Val> tmc::frontend::arcCosine(Site &s, const Val &in) {
   return (((1 - x) / (x + 1)).of(squareRoot).of(arcTangent) * 2).value();
 }
 
-/// Near zero, by t = tanh(x / 2): 2 t / (1 - t * t).
+/// Near zero it uses t = tanh(x / 2): 2 t / (1 - t * t).
 FailureOr<Val> tmc::frontend::hyperbolicSine(Site &s, const Val &in) {
   Expression x(s, in), isNear = x.of(absolute) < 1;
   Expression t = (x.when(isNear, x.number(0)) * 0.5).of(hyperbolicTangent);
@@ -162,7 +163,7 @@ FailureOr<Val> tmc::frontend::hyperbolicCosine(Site &s, const Val &in) {
   return ((x.of(exponential) + (-x).of(exponential)) * 0.5).value();
 }
 
-/// log(a + sqrt(a * a + 1)) of a = |x|, by log1p.
+/// log(a + sqrt(a * a + 1)) with a = |x|, by log1p.
 FailureOr<Val> tmc::frontend::inverseHyperbolicSine(Site &s, const Val &in) {
   Expression x(s, in), a = x.of(absolute), square = a * a;
   Expression y = (a + square / ((square + 1).of(squareRoot) + 1)).of(log1p);

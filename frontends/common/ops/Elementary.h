@@ -1,7 +1,7 @@
-// Elementary.h - functions of one operand that are said with those of
-// Pointwise.h.
+// Elementary.h - functions of one operand, composed of those in Pointwise.h.
 //
-// Constants are folded, since those are. Steps (floor, sign) pass no gradient.
+// Constants are folded, as in Pointwise.h. Step functions (floor, sign) pass no
+// gradient.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_ELEMENTARY_H
 #define TMC_FRONTENDS_COMMON_OPS_ELEMENTARY_H
@@ -11,16 +11,16 @@
 
 namespace tmc::frontend {
 
-// Steps; whole numbers stay as they are, but for the sign.
+// Step functions; only the sign changes an integer.
 mlir::FailureOr<Val> ceilOf(Site &s, const Val &x);
 mlir::FailureOr<Val> truncated(Site &s, const Val &x);
-/// To the nearest whole number, halves to the even one.
+/// Rounds to the nearest whole number, halves to even.
 mlir::FailureOr<Val> rounded(Site &s, const Val &x);
 /// The remainder with the dividend's sign, or with the divisor's.
 mlir::FailureOr<Val> remainder(Site &s, Operands two);
 mlir::FailureOr<Val> floorModulo(Site &s, Operands two);
 mlir::FailureOr<Val> signOf(Site &s, const Val &x);
-/// Infinities of the signs that are asked for.
+/// True for infinities of the requested signs.
 mlir::FailureOr<Val> isInfinite(Site &s, const Val &x, bool positive,
                                 bool negative);
 
@@ -29,13 +29,13 @@ mlir::FailureOr<Val> exponentialMinusOne(Site &s, const Val &x);
 mlir::FailureOr<Val> exponentialOf(Site &s, double base, const Val &x);
 mlir::FailureOr<Val> logarithmOf(Site &s, double base, const Val &x);
 
-/// The square root of `x`, at least 0, or another one: x^(1 / order). It has no
-/// gradient at 0, as in PyTorch's norms and standard deviations, where the
-/// formula's is 0 times infinity.
+/// The square root of `x`, which is at least 0, or another root: x^(1 / order).
+/// The gradient at 0 is 0, as in PyTorch's norms and standard deviations,
+/// because the formula's gradient is 0 times infinity.
 Expression rootOf(const Expression &x, double order = 2);
-/// log(exp(x) + exp(y)), which doesn't overflow where its parts do.
+/// log(exp(x) + exp(y)), without overflow in its parts.
 mlir::FailureOr<Val> logAddExp(Site &s, const Val &x, const Val &y);
-/// log(sigmoid(x)), the same.
+/// log(sigmoid(x)), without overflow in its parts.
 mlir::FailureOr<Val> logSigmoid(Site &s, const Val &x);
 
 mlir::FailureOr<Val> tangent(Site &s, const Val &x);
@@ -53,7 +53,7 @@ mlir::FailureOr<Val> celu(Site &s, const Val &x, double alpha);
 /// x above the threshold, else `otherwise`.
 mlir::FailureOr<Val> thresholded(Site &s, const Val &x, double threshold,
                                  double otherwise);
-/// x moved by `bias` towards zero where it is farther than `limit` from it,
+/// x moved by `bias` towards zero if its distance from zero exceeds `limit`,
 /// else 0.
 mlir::FailureOr<Val> shrunk(Site &s, const Val &x, double limit, double bias);
 

@@ -1,9 +1,9 @@
-// Expression.h - formulas of values, spelled as formulas.
+// Expression.h - formulas of values, written as formulas.
 //
 //   Expression x(s, in), below = x.of(floorOf);
 //   return (x - below).when(x > 0, x.number(0)).value();
 //
-// Everything broadcasts, and what is constant is folded, since each step is a
+// Everything broadcasts, and constants are folded, because each step is a
 // builder of Pointwise.h, Logic.h or Elementary.h.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_EXPRESSION_H
@@ -14,8 +14,8 @@
 
 namespace tmc::frontend {
 
-/// Spells expressions of values of one element type: where one failed, so do
-/// those that it is part of.
+/// Builds expressions of values of one element type. After a failure, all
+/// expressions that contain it fail.
 class Expression {
 public:
   Expression(Site &s, mlir::FailureOr<Val> v) : s(&s), v(std::move(v)) {}
@@ -45,7 +45,7 @@ public:
   Expression of(One build) const {
     return failed(v) ? *this : Expression(*s, build(*s, *v));
   }
-  /// This where `condition` holds, else `other`.
+  /// This value where `condition` holds, else `other`.
   Expression when(const Expression &condition, const Expression &other) const {
     if (failed(v) || failed(condition.v) || failed(other.v))
       return {*s, mlir::failure()};
@@ -112,8 +112,8 @@ private:
   mlir::FailureOr<Val> v;
 };
 
-/// log(exp(a) + exp(b)) in powers of `base` in place of e: the larger one, and
-/// a softplus. Two infinities of one sign give that.
+/// log(exp(a) + exp(b)) with `base` in place of e: the larger one, plus a
+/// softplus. Two infinities of one sign give that infinity.
 Expression logSumOf(const Expression &a, const Expression &b, double base);
 
 } // namespace tmc::frontend

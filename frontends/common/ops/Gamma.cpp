@@ -17,17 +17,17 @@ using namespace tmc::frontend;
 static constexpr double kSteps = 8;
 
 namespace {
-/// An argument x, where series hold:
+/// An argument x, moved to the range where the series hold:
 ///
 ///   x < 1/2:  y = 1 - x (the reflection), else y = x
 ///   y < 8:    z = y + 8, else z = y
 ///
-/// What stands in the branches that aren't taken is a number with a gradient.
+/// The branches that aren't taken hold a number whose gradient is finite.
 struct Shifted {
   Expression isReflected, isSmall;
-  Expression small; ///< y where it is small, else 1.
+  Expression small; ///< y if it is small, else 1.
   Expression z;
-  Expression angle; ///< pi times the fraction of x where it is reflected.
+  Expression angle; ///< pi times the fraction of x if it is reflected.
 };
 } // namespace
 
@@ -87,7 +87,7 @@ static constexpr double kErrorFit[] = {
     0.27886807,  -1.13520398, 1.48851587, -0.82215223, 0.17087277};
 
 /// The gradient is that of the function, not of its fit: y + slope * (x - x),
-/// where only the first of both x has a gradient.
+/// where only the first x has a gradient.
 FailureOr<Val> tmc::frontend::complementaryError(Site &s, const Val &in) {
   Val fixed = s.importer.detached(in, s.loc);
   Expression live(s, in), x(s, fixed), size = x.of(absolute);
@@ -98,7 +98,7 @@ FailureOr<Val> tmc::frontend::complementaryError(Site &s, const Val &in) {
   Expression square = x * x;
   Expression y = t * (fit - square).of(exponential);
   y = (2 - y).when(x < 0, y);
-  // An infinite argument has no difference from itself.
+  // An infinity minus itself is NaN.
   Expression isFinite = size < HUGE_VALF;
   Expression zero = (live - x).when(isFinite, x.number(0));
   Expression slope = (-square).of(exponential) * (-2 / std::sqrt(M_PI));

@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// `indices` with negative ones counted from the end of `size`; an error where
-/// one lies outside.
+/// `indices` with negative ones counted from the end of `size`; an error if one
+/// lies outside.
 static FailureOr<std::vector<int64_t>> resolved(Site &s, const Array &indices,
                                                 int64_t size) {
   std::vector<int64_t> list = indices.ints();
@@ -72,12 +72,12 @@ static std::optional<int64_t> asRun(ArrayRef<int64_t> list) {
   return list[0];
 }
 
-/// The entries of `table` along `axis` that `indices` name.
+/// The entries of `table` along `axis` at `indices`.
 static FailureOr<Value> entries(Site &s, Value table, int64_t axis,
                                 const Val &indices) {
   ArrayRef<int64_t> data = nn::tensorType(table).getShape();
   int64_t rank = data.size();
-  // Known indices in a row are a slice.
+  // Known consecutive indices are a slice.
   if (indices.isConst()) {
     ASSIGN_OR_FAIL(Array known, s.arrayOf(indices));
     if (known.size() <= data[axis]) {
@@ -116,7 +116,7 @@ static FailureOr<Value> entries(Site &s, Value table, int64_t axis,
   return Value(nn::TransposeOp::create(s.b, s.loc, rows, back));
 }
 
-/// `rows`, the rows that `ids` chose, with those of `id` detached.
+/// `rows`, the rows at `ids`, with those of `id` detached.
 static Value withoutGradientAt(Site &s, Value rows, Value ids, int64_t id) {
   Value isPadding = arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::eq,
                                           ids, s.like(ids, id));
@@ -150,8 +150,8 @@ FailureOr<Val> tmc::frontend::gather(Site &s, const Val &data,
     }
     return Val(found);
   }
-  // Positions and types of tokens are the same for every sample: look up what
-  // differs, and repeat it.
+  // Positions and types of tokens are the same for every sample: look up the
+  // distinct part, and repeat it.
   ASSIGN_OR_FAIL(Array known, s.arrayOf(indices));
   Dims kept;
   Array part = known.compressed().unrepeated(kept);
@@ -208,7 +208,7 @@ FailureOr<Val> tmc::frontend::gatherElements(Site &s, const Val &data,
   ASSIGN_OR_FAIL(Value table, s.materialise(data));
   ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
   OpBuilder &b = s.b;
-  // Where the data don't vary in the other dimensions, this is a lookup in a
+  // If the data don't vary in the other dimensions, this is a lookup in a
   // vector.
   if (s.foldable(data)) {
     ASSIGN_OR_FAIL(Array array, s.arrayOf(data));
@@ -228,7 +228,7 @@ FailureOr<Val> tmc::frontend::gatherElements(Site &s, const Val &data,
     table = nn::SliceOp::create(
         b, s.loc, s.tensorType(box, nn::tensorType(table).getElementType()),
         table, Dims(data.rank(), 0), Dims(data.rank(), 1));
-  // [.., I, ..] and [.., J, ..] side by side as [.., I, J, ..].
+  // [.., I, ..] and [.., J, ..] combined as [.., I, J, ..].
   Dims both(indices.dims), row(indices.dims), column(box);
   both.insert(both.begin() + axis + 1, data.dims[axis]);
   row.insert(row.begin() + axis + 1, 1);
@@ -246,8 +246,8 @@ FailureOr<Val> tmc::frontend::gatherElements(Site &s, const Val &data,
   return Val(reduceAlong(s, kept, nn::ReduceKind::Sum, Dims{axis + 1}));
 }
 
-/// Positions in `data`, whose first dimensions were made one, of the slices
-/// that the rows of `list` choose.
+/// The rows in `data`, whose first dimensions were made one, of the slices that
+/// the rows of `list` choose.
 static FailureOr<std::vector<int64_t>> rowsChosen(Site &s,
                                                   ArrayRef<int64_t> data,
                                                   ArrayRef<int64_t> list,
@@ -331,7 +331,7 @@ FailureOr<Val> tmc::frontend::gatherSlices(Site &s, const Val &data,
           linear.push_back(row * *inner + k);
       return Val(picked(from, dims, linear));
     }
-    // Rows one after the other are a slice; all of them, another shape.
+    // Consecutive rows are a slice; all rows are a reshape.
     ASSIGN_OR_FAIL(Value table, s.materialise(data));
     if (auto start = asRun(chosen)) {
       Dims box(flat), offsets(flat.size(), 0);

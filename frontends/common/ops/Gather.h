@@ -7,9 +7,9 @@
 
 namespace tmc::frontend {
 
-/// The entries of `data` along `axis` that `indices`, of any shape, name: these
-/// dimensions stand where `axis` stood. With axis 0, a lookup in a table; the
-/// rows that `padding` names get no gradient from it.
+/// The entries of `data` along `axis` at `indices`, which may have any shape:
+/// the dimensions of `indices` replace `axis`. With axis 0, a lookup in a
+/// table; rows with the index `padding` get no gradient.
 mlir::FailureOr<Val> gather(Site &s, const Val &data, const Val &indices,
                             int64_t axis,
                             std::optional<int64_t> padding = std::nullopt);
@@ -18,11 +18,11 @@ mlir::FailureOr<Val> gather(Site &s, const Val &data, const Val &indices,
 mlir::FailureOr<Val> gatherElements(Site &s, const Val &data,
                                     const Val &indices, int64_t axis);
 
-/// Rows of `indices` choose slices of `data`, whose first dimensions they
-/// count.
+/// Each row of `indices` is an index into the first dimensions of `data`, and
+/// chooses a slice.
 mlir::FailureOr<Val> gatherSlices(Site &s, const Val &data, const Val &indices);
 
-/// The places, in `data` whose first dimensions were made one, of the slices
+/// The linear positions, over the first dimensions of `data`, of the slices
 /// that the rows of `indices` choose: of the shape of `indices` without its
 /// last dimension.
 mlir::FailureOr<Val> slicePlaces(Site &s, llvm::ArrayRef<int64_t> data,

@@ -1,4 +1,4 @@
-// Generate.h - tensors made from numbers alone, and sums over triangles.
+// Generate.h - tensors made only from numbers, and sums over triangles.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_GENERATE_H
 #define TMC_FRONTENDS_COMMON_OPS_GENERATE_H
@@ -11,12 +11,12 @@ namespace tmc::frontend {
 mlir::FailureOr<Val> range(Site &s, ElementType type, double start,
                            double limit, double step);
 
-/// The number of row or column of each element of `dims`.
+/// The index of each element of `dims` along `dim`.
 Array iota(llvm::ArrayRef<int64_t> dims, int64_t dim);
 
-/// True where the column is no less than `low` ahead of the row, and no more
-/// than `high`; one of them may be absent. A constant, or of large matrices a
-/// comparison of positions.
+/// True if column minus row is at least `low` and at most `high`; one bound may
+/// be absent. The result is a constant, or for large matrices a comparison of
+/// positions.
 mlir::FailureOr<Val> band(Site &s, int64_t rows, int64_t columns,
                           std::optional<int64_t> low,
                           std::optional<int64_t> high);
@@ -29,7 +29,7 @@ mlir::FailureOr<Val> triangle(Site &s, const Val &x, bool upper, int64_t k);
 mlir::FailureOr<Val> diagonal(Site &s, int64_t rows, int64_t columns, int64_t k,
                               ElementType type);
 
-/// Sums from the start along an axis, as a sum over a triangle.
+/// Sums from the start along an axis, as sums over a masked triangle.
 struct CumulativeSum {
   int64_t axis = 0;
   bool exclusive = false, reverse = false;

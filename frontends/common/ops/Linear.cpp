@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// A weight is often stored transposed: reads through a transpose of the two
-/// innermost dimensions, and says so.
+/// A weight is often stored transposed: skips a transpose of the two innermost
+/// dimensions and flips `transposed`.
 static Value throughTranspose(Value v, bool &transposed) {
   auto op = v.getDefiningOp<nn::TransposeOp>();
   if (!op)
@@ -57,7 +57,7 @@ FailureOr<Val> tmc::frontend::gemm(Site &s, const Val &a, const Val &w,
   if (hasBias && broadcastShape(c.dims, dims) != dims)
     return s.error("a bias of shape " + str(c.dims) + " can't be added to " +
                    str(dims));
-  // A row is the product's own bias; anything else is added.
+  // A row is the product's own bias; any other shape is added.
   auto columns = checkedNumElements(c.dims);
   bool isRow = hasBias && alpha == 1 && beta == 1 && columns == dims[1] &&
                c.rank() > 0 && c.dims.back() == dims[1];
@@ -83,7 +83,7 @@ FailureOr<Val> tmc::frontend::matmul(Site &s, const Val &a, const Val &w) {
   if (a.type != w.type)
     return s.error("multiplies elements of type " + nameOf(a.type) + " and " +
                    nameOf(w.type));
-  // Vectors are a row on the left and a column on the right.
+  // A vector is a row on the left, a column on the right.
   Dims l = a.dims, r = w.dims;
   if (l.size() == 1)
     l.insert(l.begin(), 1);
@@ -107,7 +107,7 @@ FailureOr<Val> tmc::frontend::matmul(Site &s, const Val &a, const Val &w) {
   lhs = s.reshape(lhs, l);
   rhs = s.reshape(rhs, r);
 
-  // Rows of any number of dimensions times one matrix are one product.
+  // Rows in any number of dimensions times one matrix are one product.
   if (r.size() == 2 && l.size() > 2) {
     auto rows = checkedNumElements(ArrayRef<int64_t>(l).drop_back());
     if (!rows)
@@ -151,7 +151,7 @@ FailureOr<Val> tmc::frontend::groupedProduct(Site &s, const Val &x,
   int64_t groups = w.dims[0], rows = x.dims[0];
   ASSIGN_OR_FAIL(Val wide, expand(s, x, {groups, rows, x.dims[1]}));
   ASSIGN_OR_FAIL(Val all, matmul(s, wide, w));
-  // Row m is of group g if ends[g - 1] <= m < ends[g].
+  // Row m belongs to group g if ends[g - 1] <= m < ends[g].
   ASSIGN_OR_FAIL(Val end, castTo(s, ends, ElementType::I64));
   ASSIGN_OR_FAIL(end, reshaped(s, end, {groups, 1}));
   Val row(iota({1, rows}, 1));

@@ -7,7 +7,7 @@
 
 namespace tmc::frontend {
 
-/// alpha * op(a) * op(w) + beta * c, of matrices; `c`, which may be absent,
+/// alpha * op(a) * op(w) + beta * c, for matrices; `c`, which may be absent,
 /// broadcasts to the result.
 struct Gemm {
   bool transposeA = false, transposeW = false;
@@ -25,14 +25,15 @@ mlir::FailureOr<Val> matmul(Site &s, const Val &a, const Val &w);
 mlir::FailureOr<Val> linear(Site &s, const Val &x, const Val &w,
                             const Val &bias);
 
-/// Rows of `x` [M, K] times the matrix of their group, of `w` [G, K, N]; group
-/// g ends before row ends[g], and rows behind the last give zeros. All rows are
-/// multiplied by all matrices: sizes of groups are values, not shapes.
+/// Rows of `x` [M, K] times the matrix of their group in `w` [G, K, N]; group g
+/// ends before row ends[g], and rows after the last group give zeros. All rows
+/// are multiplied by all matrices, because sizes of groups are values, not
+/// shapes.
 mlir::FailureOr<Val> groupedProduct(Site &s, const Val &x, const Val &w,
                                     const Val &ends);
 
-/// The product of two matrices, or of two batches of them; reads through
-/// transposes of the operands.
+/// The product of two matrices, or of two batches of them; transposes of
+/// operands become flags of the product.
 mlir::Value product(Site &s, mlir::Value lhs, mlir::Value rhs,
                     bool transposeLhs = false, bool transposeRhs = false,
                     mlir::Value bias = {});

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// More steps than this aren't laid out.
+/// The most steps that the graph unrolls.
 constexpr int64_t kMaxSteps = 1 << 12;
 
 /// [B, T, heads * size] as [T, B * heads, rows, columns], in `wide` elements.
@@ -21,7 +21,7 @@ static FailureOr<Val> byStep(Site &s, const Val &x, int64_t heads, int64_t rows,
   return reshaped(s, y, {d[1], d[0] * heads, rows, columns});
 }
 
-/// Step `t` of what `byStep` made; absent where that is.
+/// Step `t` of a result of `byStep`; absent if the input is.
 static FailureOr<Val> stepOf(Site &s, const Val &x, int64_t t) {
   if (x.isAbsent())
     return x;

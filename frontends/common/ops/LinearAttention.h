@@ -1,12 +1,12 @@
-// LinearAttention.h - attention whose past is a matrix of fixed size.
+// LinearAttention.h - attention that keeps its past as a matrix of fixed size.
 //
-// A step decays the state, writes its key and value into it, and reads it by
+// A step decays the state, writes its key and value into it, and reads it with
 // its query:
 //
-//   S = exp(g) S;   v = beta (v - S'k), if it corrects;   S = S + k v';   o =
-//   S'q
+//   S = exp(g) S;   v = beta (v - S'k), if it corrects;   S = S + k v';
+//   o = S'q
 //
-// Steps are laid out one after the other, as those of Recurrent.h are.
+// Steps are unrolled, as in Recurrent.h.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_LINEARATTENTION_H
 #define TMC_FRONTENDS_COMMON_OPS_LINEARATTENTION_H
@@ -21,7 +21,7 @@ struct LinearAttention {
   Val state; ///< [B, groups, size, size of values], or absent.
   Val decay; ///< [B, T, groups] or [B, T, groups * size], logarithms; or
              ///< absent.
-  Val beta;  ///< [B, T, groups] or [B, T, 1]; absent if nothing is corrected.
+  Val beta;  ///< [B, T, groups] or [B, T, 1]; absent: no correction.
   int64_t heads = 1, groups = 1;
   double scale = 1;
 };

@@ -60,7 +60,8 @@ static FailureOr<Val> logic(Site &s, Operands two, IntFn ints) {
        }});
 }
 
-/// Where one boolean operand is `neutral` throughout, the other is the result.
+/// If all elements of one boolean operand are `neutral`, the other is the
+/// result.
 template <typename Op>
 static FailureOr<Val> junction(Site &s, Operands in, IntFn ints,
                                int64_t neutral) {
@@ -102,15 +103,15 @@ FailureOr<Val> tmc::frontend::negation(Site &s, const Val &x) {
                     false, 1});
 }
 
-/// 2^n as a factor of `type`; 2^63 is the smallest number of 64 bits.
+/// 2^n in `type`; 2^63 is the smallest 64-bit number.
 static Array powersOfTwo(ElementType type, const Array &exponents) {
   return Array::mapInts(type, {exponents}, [](Ints n) -> int64_t {
     return static_cast<int64_t>(uint64_t(1) << n[0]);
   });
 }
 
-/// Left: products with powers of two, which wrap around. Right: whole numbers
-/// of powers of two below, in two steps, since 2^63 is no number of 64 bits.
+/// Left: products with powers of two, which wrap around. Right: floor divisions
+/// by powers of two, in two steps, because 2^63 isn't a 64-bit number.
 FailureOr<Val> tmc::frontend::shiftedBits(Site &s, const Val &x,
                                           const Val &places, bool isLeft) {
   if (isFloat(x.type) || x.type == ElementType::Bool || isFloat(places.type))
@@ -175,7 +176,7 @@ FailureOr<Val> tmc::frontend::where(Site &s, const Val &condition, const Val &x,
     return s.error("chooses between elements of type " + nameOf(in[1].type) +
                    " and " + nameOf(in[2].type));
   ASSIGN_OR_FAIL(Dims shape, commonShape(s, in));
-  // A mask that allows everything is no mask.
+  // A mask that allows everything isn't needed.
   ASSIGN_OR_FAIL(std::optional<int64_t> always, uniformValue(s, in[0]));
   if (always) {
     const Val &chosen = *always ? in[1] : in[2];
@@ -234,7 +235,7 @@ static Value convert(Site &s, Value x, Type to) {
       return arith::ExtFOp::create(b, loc, result, x);
     if (narrow > wide)
       return arith::TruncFOp::create(b, loc, result, x);
-    // f16 and bf16, by way of f32.
+    // f16 and bf16 convert through f32.
     return convert(s, convert(s, x, b.getF32Type()), to);
   }
   if (isa<FloatType>(to)) {

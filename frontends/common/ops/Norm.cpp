@@ -17,7 +17,7 @@ static int64_t product(ArrayRef<int64_t> dims) {
 // Softmax
 //===----------------------------------------------------------------------===//
 
-/// Over one dimension, which is brought to the innermost place.
+/// Over one dimension, which is made the innermost.
 FailureOr<Val> tmc::frontend::softmax(Site &s, const Val &in, int64_t axisAttr,
                                       bool log) {
   ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, in.rank()));
@@ -38,7 +38,7 @@ FailureOr<Val> tmc::frontend::softmax(Site &s, const Val &in, int64_t axisAttr,
 //===----------------------------------------------------------------------===//
 
 /// A scale or shift of the dimensions `row` of `in`, as a vector of all their
-/// elements; null where it is absent.
+/// elements; null if it is absent.
 static FailureOr<Value> rowVector(Site &s, const Val &v, const Val &in,
                                   ArrayRef<int64_t> row) {
   if (v.isAbsent())
@@ -95,8 +95,8 @@ FailureOr<Val> tmc::frontend::rmsNorm(Site &s, const Val &in, int64_t axis,
 // Over groups of channels
 //===----------------------------------------------------------------------===//
 
-/// A scale or shift as a vector of `channels`, of which `v` has one entry for
-/// each or for a group; null where it is absent.
+/// A scale or shift as a vector of `channels`; `v` has one entry for each
+/// channel or each group. Null if `v` is absent.
 static FailureOr<Value> channelVector(Site &s, const Val &v, const Val &in) {
   if (v.isAbsent())
     return Value();
@@ -188,7 +188,7 @@ tmc::frontend::batchNormByBatch(Site &s, const BatchNorm &norm) {
   ASSIGN_OR_FAIL(Value x, s.materialise(norm.x));
   ASSIGN_OR_FAIL(Value scale, s.materialise(norm.scale));
   ASSIGN_OR_FAIL(Value shift, s.materialise(norm.shift));
-  // A module without running statistics: nothing reads the old ones.
+  // If the module has no running statistics, nothing reads the old ones.
   bool isState =
       s.importer.isStored(norm.mean) && s.importer.isStored(norm.variance);
   FailureOr<Value> mean =

@@ -15,27 +15,27 @@ mlir::FailureOr<Val> softmax(Site &s, const Val &x, int64_t axis, bool log);
 mlir::FailureOr<Val> layerNorm(Site &s, const Val &x, int64_t axis,
                                const Val &scale, const Val &shift,
                                double epsilon);
-/// The same by the root mean square.
+/// The same with the root mean square.
 mlir::FailureOr<Val> rmsNorm(Site &s, const Val &x, int64_t axis,
                              const Val &scale, double epsilon);
 
-/// Each of `groups` groups of channels of `x` [N, C, ...] normalized, times
-/// `scale` plus `shift`: vectors of channels or of groups, or absent.
+/// The normalized groups of channels of `x` [N, C, ...], times `scale` plus
+/// `shift`, which are vectors of channels or of groups, or absent.
 mlir::FailureOr<Val> groupNorm(Site &s, const Val &x, int64_t groups,
                                const Val &scale, const Val &shift,
                                double epsilon);
 
 /// Normalization of the channels of [N, C, ...] over the batch.
 struct BatchNorm {
-  Val x, scale, shift, mean, variance; ///< Vectors of channels, but for `x`.
+  Val x, scale, shift, mean, variance; ///< `x`, and vectors of channels.
   double epsilon = 1e-5;
   double momentum = 0.1; ///< The weight of the new statistics, as in PyTorch.
 };
-/// By statistics that are given: running ones of a module that doesn't train,
-/// or what the graph computes. Stored ones become states that stay as they are.
+/// Uses given statistics: running ones of a module that doesn't train, or
+/// values that the graph computes. Stored ones become states that don't change.
 mlir::FailureOr<Val> batchNormByStatistics(Site &s, const BatchNorm &norm);
-/// By the batch's own; stored running statistics become states, with their new
-/// values. The new variance is that of the sample (n - 1).
+/// Uses the batch's own statistics; stored running statistics become states,
+/// with their new values. The new variance is the sample variance (n - 1).
 struct BatchNormResults {
   mlir::Value y, newMean, newVariance, mean;
 };

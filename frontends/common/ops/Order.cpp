@@ -43,7 +43,8 @@ static FailureOr<Val> reduced(Site &s, const Val &x, nn::ReduceKind kind,
 // Constants
 //===----------------------------------------------------------------------===//
 
-/// For each row of `values` of `size` elements, its places in order.
+/// For each row of `size` elements in `values`, the sorted order of its
+/// indices.
 template <typename T>
 static std::vector<int64_t> orderOf(const std::vector<T> &values, int64_t size,
                                     bool isDescending) {
@@ -59,7 +60,7 @@ static std::vector<int64_t> orderOf(const std::vector<T> &values, int64_t size,
   return places;
 }
 
-/// The places of the first `count` elements of a constant in order.
+/// The indices of the first `count` elements of a constant in sorted order.
 static FailureOr<Val> foldPlaces(Site &s, const Val &x, int64_t axis,
                                  int64_t count, bool isDescending) {
   ASSIGN_OR_FAIL(Array array, s.arrayOf(x));
@@ -96,7 +97,7 @@ FailureOr<Val> tmc::frontend::placeOfExtreme(Site &s, const Val &x,
   nn::ReduceKind kind = isLargest ? nn::ReduceKind::Max : nn::ReduceKind::Min;
   ASSIGN_OR_FAIL(Val best, reduced(s, x, kind, axis, true));
   ASSIGN_OR_FAIL(Val isBest, equals(s, {x, best}));
-  // Where nothing equals the best one, something isn't a number.
+  // If no element equals the best one, some element is NaN.
   ASSIGN_OR_FAIL(Val place, where(s, isBest, counting(x.dims, axis),
                                   number(isLast ? 0 : size - 1)));
   return reduced(s, place, isLast ? nn::ReduceKind::Max : nn::ReduceKind::Min,
@@ -107,11 +108,11 @@ FailureOr<Val> tmc::frontend::placeOfExtreme(Site &s, const Val &x,
 // Order
 //===----------------------------------------------------------------------===//
 
-/// How many elements along `axis` come before each one.
+/// For each element, the number of elements along `axis` that come before it.
 static FailureOr<Val> ranks(Site &s, const Val &x, int64_t axis,
                             bool isDescending) {
   int64_t size = x.dims[axis];
-  // [.., I, J, ..]: I for each element, J for those that may come before it.
+  // [.., I, J, ..]: I is each element, J those that may come before it.
   Dims own(x.dims), other(x.dims), both(x.dims);
   own.insert(own.begin() + axis + 1, 1);
   other.insert(other.begin() + axis, 1);
@@ -175,7 +176,8 @@ FailureOr<Ordered> tmc::frontend::ordered(Site &s, const Val &x,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// By halves, so that a sum of logarithms takes as few roundings.
+/// Multiplies halves, so that the number of roundings is logarithmic in the
+/// size, as in a sum of logarithms.
 FailureOr<Val> tmc::frontend::productAlong(Site &s, const Val &x,
                                            int64_t axisAttr) {
   ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, x.rank()));
@@ -204,8 +206,8 @@ FailureOr<Val> tmc::frontend::productAlong(Site &s, const Val &x,
 // Running values
 //===----------------------------------------------------------------------===//
 
-/// What `join` makes of all tensors of `x` up to each element along `axis`, by
-/// doubling: after a step of width w, each element joins the last 2w.
+/// Combines all tensors of `x` up to each element along `axis` with `join`, by
+/// doubling: after a step of width w, each element covers the last 2w.
 using JoinFn = llvm::function_ref<FailureOr<SmallVector<Val>>(
     ArrayRef<Val> earlier, ArrayRef<Val> later)>;
 static FailureOr<SmallVector<Val>> running(Site &s, ArrayRef<Val> x,
@@ -267,7 +269,7 @@ FailureOr<Ordered> tmc::frontend::runningExtreme(Site &s, const Val &x,
     ASSIGN_OR_FAIL(Val isLater, isLargest
                                     ? greaterOrEqual(s, {later[0], earlier[0]})
                                     : lessOrEqual(s, {later[0], earlier[0]}));
-    // What isn't a number stays to the end.
+    // A NaN stays until the end.
     if (isFloat(x.type)) {
       ASSIGN_OR_FAIL(Val isNone, isNaN(s, later[0]));
       ASSIGN_OR_FAIL(isLater, disjunction(s, {isLater, isNone}));
@@ -288,7 +290,7 @@ FailureOr<Ordered> tmc::frontend::runningExtreme(Site &s, const Val &x,
 // Quantiles
 //===----------------------------------------------------------------------===//
 
-/// How much of the next element a place between two takes, 0 to 1.
+/// The weight of the next element at a place between two, 0 to 1.
 static double shareOf(double fraction, bool isBelowOdd, Between how) {
   switch (how) {
   case Between::Linear:
@@ -299,7 +301,7 @@ static double shareOf(double fraction, bool isBelowOdd, Between how) {
     return fraction > 0 ? 1 : 0;
   case Between::Midpoint:
     return fraction > 0 ? 0.5 : 0;
-  case Between::Nearest: // Halves go to the even place.
+  case Between::Nearest: // Halves go to the even index.
     return fraction > 0.5 || (fraction == 0.5 && isBelowOdd) ? 1 : 0;
   }
   return fraction;
@@ -357,7 +359,7 @@ FailureOr<Val> tmc::frontend::histogram(Site &s, const Val &x, int64_t bins,
   if (failed(checkFloats(s, x)))
     return failure();
   ASSIGN_OR_FAIL(Val row, reshaped(s, x, {1, *count}));
-  // The last bin holds its upper end.
+  // The last bin includes its upper end.
   ASSIGN_OR_FAIL(Val apart, subtract(s, {row, splat(low)}));
   ASSIGN_OR_FAIL(Val place, multiply(s, {apart, splat(bins / (high - low))}));
   ASSIGN_OR_FAIL(place, minimum(s, {place, splat(bins)}));

@@ -1,9 +1,9 @@
-// Order.h - the places of extremes, and elements in order of size.
+// Order.h - the indices of extremes, and sorted elements.
 //
-// There is no op that sorts: an element's rank is how many elements come before
-// it, and entry r of the sorted ones is the element whose rank is r. Both are
-// sums over comparisons that one kernel makes, without a table of them: n * n
-// comparisons for each n that are sorted.
+// There is no op that sorts: an element's rank is the number of elements before
+// it, and entry r of the sorted ones is the element with rank r. Both are sums
+// over comparisons that one kernel makes, without a table in memory: n * n
+// comparisons for each n sorted elements.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_ORDER_H
 #define TMC_FRONTENDS_COMMON_OPS_ORDER_H
@@ -12,7 +12,7 @@
 
 namespace tmc::frontend {
 
-/// The index along `axis` of the largest or smallest element: of equal ones,
+/// The index along `axis` of the largest or smallest element; among equal ones,
 /// the first or the last. The result keeps `axis`, with size 1.
 mlir::FailureOr<Val> placeOfExtreme(Site &s, const Val &x, int64_t axis,
                                     bool isLargest, bool isLast = false);
@@ -20,8 +20,8 @@ mlir::FailureOr<Val> placeOfExtreme(Site &s, const Val &x, int64_t axis,
 struct Ordered {
   Val values, places;
 };
-/// The first `count` elements along `axis` in descending or ascending order,
-/// equal ones in that of their places.
+/// The first `count` elements along `axis` in descending or ascending order;
+/// equal ones keep their order.
 mlir::FailureOr<Ordered> ordered(Site &s, const Val &x, int64_t axis,
                                  int64_t count, bool isDescending);
 
@@ -32,21 +32,21 @@ mlir::FailureOr<Val> runningProduct(Site &s, const Val &x, int64_t axis);
 /// The logarithms of the sums of exp(x) up to each element along `axis`.
 mlir::FailureOr<Val> runningLogSum(Site &s, const Val &x, int64_t axis);
 
-/// The largest or smallest element up to each one along `axis`, and its place:
-/// of equal ones, the last.
+/// The largest or smallest element up to each one along `axis`, and its index:
+/// among equal ones, the last.
 mlir::FailureOr<Ordered> runningExtreme(Site &s, const Val &x, int64_t axis,
                                         bool isLargest);
 
-/// The elements at the shares `at` (0 to 1) of the way from the smallest
-/// element along `axis` to the largest, one result for each: between two
-/// elements, as `how` says. The results keep `axis`, with size 1.
+/// The quantiles `at` (0 to 1) of the elements along `axis`, one result for
+/// each; between two elements, `how` decides. The results keep `axis`, with
+/// size 1.
 enum class Between { Linear, Lower, Higher, Midpoint, Nearest };
 mlir::FailureOr<llvm::SmallVector<Val>> quantiles(Site &s, const Val &x,
                                                   int64_t axis,
                                                   llvm::ArrayRef<double> at,
                                                   Between how);
 
-/// How many elements of `x` lie in each of `bins` equal parts of [low, high].
+/// The number of elements of `x` in each of `bins` equal parts of [low, high].
 mlir::FailureOr<Val> histogram(Site &s, const Val &x, int64_t bins, double low,
                                double high);
 

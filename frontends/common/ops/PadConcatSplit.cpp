@@ -59,7 +59,7 @@ FailureOr<Val> tmc::frontend::slice(Site &s, const Val &x, int64_t axis,
     int64_t to = clamp(end, -1, size - 1);
     length = from > to ? (from - to - 1) / -step + 1 : 0;
   }
-  // Where one element is left, the direction doesn't matter.
+  // If one element is left, the direction doesn't matter.
   return strided(s, x, axis, from, length <= 1 ? 1 : step, length);
 }
 
@@ -92,7 +92,7 @@ FailureOr<Val> tmc::frontend::concat(Site &s, ArrayRef<Val> parts,
   }
   auto count = checkedNumElements(dims);
   if (constant && count && *count <= kMaxFoldElements) {
-    // Row by row of the dimensions before `axis`.
+    // One row per index of the dimensions before `axis`.
     int64_t outer = 1;
     for (int64_t i = 0; i < axis; ++i)
       outer *= dims[i];
@@ -141,7 +141,7 @@ FailureOr<Val> tmc::frontend::concat(Site &s, ArrayRef<Val> parts,
 FailureOr<Val> tmc::frontend::pad(Site &s, const Val &x, Dims low, Dims high,
                                   double fill) {
   Val result = x;
-  // Negative pads cut.
+  // Negative padding cuts.
   for (int64_t d = 0; d < x.rank(); ++d) {
     int64_t cutLow = std::max<int64_t>(-low[d], 0);
     int64_t cutHigh = std::max<int64_t>(-high[d], 0);
@@ -173,7 +173,7 @@ FailureOr<Val> tmc::frontend::pad(Site &s, const Val &x, Dims low, Dims high,
     return Val(nn::PadOp::create(s.b, s.loc, type, result.value, low,
                                  Dims(x.rank(), 1)));
   }
-  // Another value, or constants: pieces side by side, one dimension at a time.
+  // Another value, or constants: concatenates pieces, one dimension at a time.
   for (int64_t d = 0; d < x.rank(); ++d) {
     SmallVector<Val> parts;
     auto piece = [&](int64_t length) {
@@ -191,13 +191,13 @@ FailureOr<Val> tmc::frontend::pad(Site &s, const Val &x, Dims low, Dims high,
   }
   return result;
 }
-/// Which element stands at `at`, which may lie outside [0, size).
+/// The index of the element at `at`, which may lie outside [0, size).
 static int64_t mirrored(int64_t at, int64_t size, PadMode mode) {
   if (mode == PadMode::Edge)
     return std::clamp<int64_t>(at, 0, size - 1);
   if (mode == PadMode::Wrap)
     return ((at % size) + size) % size;
-  // There and back, without the ends twice.
+  // Reflection with period 2 (size - 1): the ends aren't repeated.
   int64_t period = std::max<int64_t>(2 * (size - 1), 1);
   at = ((at % period) + period) % period;
   return at < size ? at : period - at;

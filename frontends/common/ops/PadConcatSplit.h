@@ -1,4 +1,4 @@
-// PadConcatSplit.h - tensors side by side, cut apart and padded.
+// PadConcatSplit.h - tensors concatenated, split and padded.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_PADCONCATSPLIT_H
 #define TMC_FRONTENDS_COMMON_OPS_PADCONCATSPLIT_H
@@ -8,25 +8,25 @@
 namespace tmc::frontend {
 
 /// `x` from `start` in steps of `step`, `length` elements along `dim`. The
-/// caller checks that they are there.
+/// caller checks that these elements exist.
 mlir::FailureOr<Val> strided(Site &s, const Val &x, int64_t dim, int64_t start,
                              int64_t step, int64_t length);
 
-/// `x[start:end:step]` along `axis`, by Python's rule: ends that lie outside
-/// are clamped, negative ones count from the end.
+/// `x[start:end:step]` along `axis`, by Python's rule: ends outside are
+/// clamped, negative ones count from the end.
 mlir::FailureOr<Val> slice(Site &s, const Val &x, int64_t axis, int64_t start,
                            int64_t end, int64_t step);
 
-/// `parts` side by side along `axis`.
+/// `parts` concatenated along `axis`.
 mlir::FailureOr<Val> concat(Site &s, llvm::ArrayRef<Val> parts, int64_t axis);
 
 /// `x` with `fill` around it, `low` elements before and `high` after, per
-/// dimension; where these are negative, that many are cut off.
+/// dimension; negative numbers cut elements off.
 mlir::FailureOr<Val> pad(Site &s, const Val &x, Dims low, Dims high,
                          double fill);
 
-/// The same with elements of `x` itself: mirrored at its ends, those repeated,
-/// or from the other end.
+/// The same with elements of `x` itself: reflected at its ends, the end
+/// elements repeated, or elements from the opposite end.
 enum class PadMode { Reflect, Edge, Wrap };
 mlir::FailureOr<Val> padWithSelf(Site &s, const Val &x, Dims low, Dims high,
                                  PadMode mode);
@@ -37,7 +37,7 @@ mlir::FailureOr<llvm::SmallVector<Val>> cut(Site &s, const Val &x, int64_t axis,
 /// Lengths of pieces of `length` elements each, the last one shorter.
 Dims evenPieces(int64_t total, int64_t length);
 
-/// Tensors that a later node takes one of.
+/// A sequence from which a later node takes elements.
 Val sequenceOf(llvm::ArrayRef<Val> elements);
 
 } // namespace tmc::frontend

@@ -73,7 +73,7 @@ static Value build(OpBuilder &b, Location loc, ValueRange v) {
   return I::create(b, loc, v[0], v[1]);
 }
 
-// Integers wrap around, as they do in the IR.
+// Integers wrap around, as in the IR.
 static int64_t wrapAdd(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) +
                               static_cast<uint64_t>(b));
@@ -90,8 +90,8 @@ static int64_t safeDiv(int64_t a, int64_t b) {
   return b == 0 ? 0 : b == -1 ? wrapSub(0, a) : a / b;
 }
 
-/// Defines NAME as F on floats and I on integers; FLOATS and INTS compute it of
-/// `x`.
+/// Defines NAME as F on floats and I on integers; FLOATS and INTS compute it
+/// from `x`.
 #define TMC_BINARY(NAME, F, I, FLOATS, INTS)                                   \
   FailureOr<Val> tmc::frontend::NAME(Site &s, Operands two) {                  \
     return pointwise(s, two,                                                   \
@@ -196,7 +196,7 @@ FailureOr<Val> tmc::frontend::mean(Site &s, Operands any) {
 // Powers
 //===----------------------------------------------------------------------===//
 
-/// x to a power that a product or a root says exactly, or null.
+/// x to a power that equals a product or a root exactly, or null.
 static Value simplePower(OpBuilder &b, Location loc, Value x, double power) {
   if (power == 0)
     return like(b, loc, x, 1);
@@ -251,7 +251,8 @@ static FailureOr<Val> unary(Site &s, const Val &x, FloatFn floats, IntFn ints,
   return pointwise(s, {x}, {floats, ints, build, false, 1});
 }
 
-/// Defines NAME as a math op with the function of the same meaning.
+/// Defines NAME as a math op, with a function of the same meaning for
+/// constants.
 #define TMC_UNARY(NAME, OP, EXPRESSION)                                        \
   FailureOr<Val> tmc::frontend::NAME(Site &s, const Val &x) {                  \
     return unary(                                                              \

@@ -1,8 +1,8 @@
-// Pointwise.h - operators that work element by element, with broadcasting.
+// Pointwise.h - elementwise operators, with broadcasting.
 //
-// One path for all of them: constants are computed at import by a function on
-// numbers, everything else becomes an arith or math op on tensors of equal
-// shape, with every broadcast spelled out.
+// All of them share one path: a function on numbers computes constants at
+// import, and other operands become an arith or math op on tensors of equal
+// shape, with explicit broadcasts.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_POINTWISE_H
 #define TMC_FRONTENDS_COMMON_OPS_POINTWISE_H
@@ -27,7 +27,7 @@ struct Pointwise {
   size_t arity = 2;      ///< The number of operands; 0 for any.
 };
 
-/// `p` of `operands`, which must have one element type.
+/// `p` applied to `operands`, which must have one element type.
 mlir::FailureOr<Val> pointwise(Site &s, llvm::ArrayRef<Val> operands,
                                const Pointwise &p);
 
@@ -43,22 +43,22 @@ using Operands = llvm::ArrayRef<Val>;
 mlir::FailureOr<Val> add(Site &s, Operands two);
 mlir::FailureOr<Val> subtract(Site &s, Operands two);
 mlir::FailureOr<Val> multiply(Site &s, Operands two);
-/// Integers are cut towards zero.
+/// Integer quotients are truncated towards zero.
 mlir::FailureOr<Val> divide(Site &s, Operands two);
-/// The remainder with the divisor's sign; of integers.
+/// The remainder with the divisor's sign, for integers.
 mlir::FailureOr<Val> wholeModulo(Site &s, Operands two);
-/// The remainder with the dividend's sign; of integers.
+/// The remainder with the dividend's sign, for integers.
 mlir::FailureOr<Val> wholeRemainder(Site &s, Operands two);
-/// x ^ y. Powers that a product or a root says exactly become that.
+/// x ^ y. Powers that equal a product or a root exactly become that.
 mlir::FailureOr<Val> power(Site &s, Operands two);
 
-// Of any number of operands, combined from the left.
+// Any number of operands, combined from the left.
 mlir::FailureOr<Val> maximum(Site &s, Operands any);
 mlir::FailureOr<Val> minimum(Site &s, Operands any);
 mlir::FailureOr<Val> sum(Site &s, Operands any);
 mlir::FailureOr<Val> mean(Site &s, Operands any);
 
-// Of one operand.
+// One operand.
 mlir::FailureOr<Val> exponential(Site &s, const Val &x);
 mlir::FailureOr<Val> logarithm(Site &s, const Val &x);
 mlir::FailureOr<Val> log1p(Site &s, const Val &x);
@@ -72,7 +72,7 @@ mlir::FailureOr<Val> negate(Site &s, const Val &x);
 mlir::FailureOr<Val> absolute(Site &s, const Val &x);
 mlir::FailureOr<Val> reciprocal(Site &s, const Val &x);
 mlir::FailureOr<Val> arcTangent(Site &s, const Val &x);
-/// A step, which passes no gradient.
+/// A step function: it passes no gradient.
 mlir::FailureOr<Val> floorOf(Site &s, const Val &x);
 
 } // namespace tmc::frontend

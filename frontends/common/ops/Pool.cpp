@@ -9,9 +9,9 @@ using namespace tmc::frontend;
 using PoolImage = llvm::function_ref<Value(Value, const Window &)>;
 
 /// `x` [N, C, spatial...] pooled along all its spatial dimensions: the
-/// innermost two, then each of the others by itself. Extremes of extremes are
-/// extremes, and so are means of means, since all rows of a window have as many
-/// elements.
+/// innermost two together, then each of the others separately. Extremes of
+/// extremes are extremes. Means of means are means, because all rows of a
+/// window have the same number of elements.
 static FailureOr<Value> poolAll(Site &s, const Val &x, const AxisWindows &axes,
                                 PoolImage pool) {
   ASSIGN_OR_FAIL(Value y, s.materialise(x));
@@ -24,7 +24,8 @@ static FailureOr<Value> poolAll(Site &s, const Val &x, const AxisWindows &axes,
     return result;
   };
   for (int64_t left = axes.size(); left > 0;) {
-    // Of dimensions `first` to `last`, the image; what is behind it is pooled.
+    // Dimensions `first` to `last` form the image; later ones are already
+    // pooled.
     bool isPair = left == static_cast<int64_t>(axes.size()) && left > 1;
     size_t last = 1 + left, first = isPair ? last - 1 : last;
     size_t behind = last + 1;
@@ -70,8 +71,8 @@ static FailureOr<Value> meanPool(Site &s, const Val &x, const AxisWindows &axes,
   });
 }
 
-/// `y`, means over all elements of windows, as means over those that lie in the
-/// padded input: what ceil_mode appends doesn't count.
+/// Turns `y`, means over all elements of windows, into means over the elements
+/// in the padded input: elements that ceil_mode appends don't count.
 static FailureOr<Val> withoutExtra(Site &s, Value y, const AxisWindows &axes,
                                    ArrayRef<int64_t> input) {
   ArrayRef<int64_t> dims = nn::tensorType(y).getShape();
@@ -84,7 +85,7 @@ static FailureOr<Val> withoutExtra(Site &s, Value y, const AxisWindows &axes,
       return s.unsupported("a result of shape " + str(dims));
     std::vector<double> factors;
     for (int64_t i = 0; i < count; ++i) {
-      // The window's elements before `limit`, of which one is at least.
+      // The number of the window's elements before `limit`, at least one.
       int64_t inside = (limit - i * w.stride + w.dilation - 1) / w.dilation;
       factors.push_back(double(w.size) /
                         std::clamp<int64_t>(inside, 1, w.size));

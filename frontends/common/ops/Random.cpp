@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// Dimension 0 of what nn.random makes must be a whole number of rows per
+/// Dimension 0 of an nn.random result must be a whole number of rows per
 /// sample.
 FailureOr<Value> tmc::frontend::uniform(Site &s, ArrayRef<int64_t> dims) {
   Value seed = s.importer.seed(), samples = s.importer.samples();

@@ -7,15 +7,15 @@
 
 namespace tmc::frontend {
 
-/// Uniform numbers of shape `dims`, keyed by sample.
+/// Uniform random numbers of shape `dims`, keyed by sample.
 mlir::FailureOr<mlir::Value> uniform(Site &s, llvm::ArrayRef<int64_t> dims);
 
-/// Numbers of the normal distribution of mean 0 and variance 1, of shape
-/// `dims`: each of two uniform ones, by Box and Muller.
+/// Normal random numbers of mean 0 and variance 1, of shape `dims`: each from
+/// two uniform ones, by Box and Muller.
 mlir::FailureOr<mlir::Value> normal(Site &s, llvm::ArrayRef<int64_t> dims);
 
 /// `x` with a share `p` of its elements dropped and the others scaled up, and
-/// which were kept. With p = 0, nothing happens.
+/// the mask of kept elements. With p = 0, nothing is dropped.
 struct Dropout {
   Val y, kept;
 };

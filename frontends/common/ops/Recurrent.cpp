@@ -22,7 +22,7 @@ public:
   FailureOr<Val> gate(const Val &x, int i) {
     return strided(s, x, 1, r.gates[i] * hidden, 1, hidden);
   }
-  /// Those rows of the weights of the state, or of a bias.
+  /// The rows of gate `i` in the state's weights, or in a bias.
   FailureOr<Val> rows(const Val &w, int i) {
     return w.isAbsent() ? w : strided(s, w, 0, r.gates[i] * hidden, 1, hidden);
   }
@@ -57,7 +57,7 @@ private:
       parts.push_back(part);
     }
     bool peeps = !r.peepholes.isAbsent();
-    // The peepholes of i and f see the old cell, that of o the new one.
+    // The peepholes of i and f read the old cell, that of o the new one.
     auto peep = [&](Val &part, int i) -> LogicalResult {
       ASSIGN_OR_FAIL(Val w, peephole(i));
       ASSIGN_OR_FAIL(Val seen, multiply(s, {w, cell}));

@@ -1,8 +1,8 @@
-// Recurrent.h - layers that go along a sequence: simple ones, GRU and LSTM.
+// Recurrent.h - recurrent layers: simple ones, GRU and LSTM.
 //
 // The products with the inputs of all steps are one product; each step is one
-// product with the state, and its gates one kernel. The steps are laid out one
-// after the other, so a plan may recompute each by itself.
+// product with the state, and its gates are one kernel. The steps are unrolled,
+// so a plan may recompute each of them separately.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_RECURRENT_H
 #define TMC_FRONTENDS_COMMON_OPS_RECURRENT_H
@@ -20,8 +20,8 @@ struct Recurrence {
   Val state, cell;      ///< [B, H]; absent ones are zeros.
   Val peepholes;        ///< [3 * H] of an LSTM's i, o, f; or absent.
   bool reverse = false; ///< From the last step to the first.
-  /// Where the rows of each gate begin, in units of H: of an LSTM i, f, g, o,
-  /// of a GRU r, z, n.
+  /// The first row of each gate, in units of H: for an LSTM i, f, g, o, for a
+  /// GRU r, z, n.
   Dims gates;
   /// A GRU's reset gate multiplies the product with the state, not the state.
   bool resetAfter = true;

@@ -10,11 +10,11 @@ using namespace tmc;
 using namespace tmc::frontend;
 
 namespace {
-/// A reduction over `dims` of `before`, to be given the shape `after`.
+/// A reduction of `before` over `dims`, whose result gets the shape `after`.
 struct Reduction {
   Dims dims;
   Dims after;
-  int64_t count = 1; ///< Elements that become one.
+  int64_t count = 1; ///< Elements per result.
 };
 } // namespace
 
@@ -52,8 +52,8 @@ static Value reduce(Site &s, Value x, nn::ReduceKind kind, const Reduction &r) {
   return s.reshape(reduceAlong(s, x, kind, r.dims), r.after);
 }
 
-/// `v` as a whole number of `type`: of infinities, which are what the extremes
-/// of nothing are, the number that is nearest.
+/// `v` as an integer of `type`; an infinity, the extreme of no elements,
+/// becomes the nearest integer.
 static int64_t wholeNumber(ElementType type, double v) {
   if (type == ElementType::Bool)
     return v > 0;
@@ -67,7 +67,7 @@ static int64_t wholeNumber(ElementType type, double v) {
   return v < 0 ? 0 : static_cast<int64_t>(maxUIntN(bits));
 }
 
-/// Folds a constant; `step` joins the running value and an element.
+/// Folds a constant; `step` combines the running value and an element.
 static FailureOr<Val> fold(Site &s, const Val &in, const Reduction &r,
                            double start,
                            llvm::function_ref<double(double, double)> step,

@@ -1,6 +1,7 @@
 // Reduce.h - sums, means and extremes over dimensions.
 //
-// `dims` ascend; with `keep`, they stay as dimensions of size 1.
+// `dims` are in ascending order; with `keep`, they stay as dimensions of size
+// 1.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_REDUCE_H
 #define TMC_FRONTENDS_COMMON_OPS_REDUCE_H
@@ -9,8 +10,8 @@
 
 namespace tmc::frontend {
 
-/// `x` over `dims`, which vanish. Kernels reduce floats: whole numbers are
-/// taken as f32, which is exact up to 2^24.
+/// `x` reduced over `dims`, which disappear. Kernels reduce floats: integers
+/// are converted to f32, which is exact up to 2^24.
 mlir::Value reduceAlong(Site &s, mlir::Value x, nn::ReduceKind kind,
                         llvm::ArrayRef<int64_t> dims);
 
@@ -22,7 +23,7 @@ mlir::FailureOr<Val> reduceMax(Site &s, const Val &x,
                                llvm::ArrayRef<int64_t> dims, bool keep);
 mlir::FailureOr<Val> reduceMin(Site &s, const Val &x,
                                llvm::ArrayRef<int64_t> dims, bool keep);
-/// A sum of what `before` makes of the elements, and `after` of the sum.
+/// `after` of the sum of `before` of the elements.
 mlir::FailureOr<Val>
 reduceSumOf(Site &s, const Val &x, llvm::ArrayRef<int64_t> dims, bool keep,
             llvm::function_ref<mlir::Value(mlir::Value)> before,

@@ -1,16 +1,16 @@
-// Resize.cpp - images in another size.
+// Resize.cpp - resizes images.
 //
 // Along each axis, the result is a matrix times the input, and the matrix is
-// known at import: row i holds the weights of the elements that element i of
-// the result is made of. So every mode is a product, whose gradient is one too.
+// known at import: row i holds the weights of the input elements in element i
+// of the result. So every mode is a product, and so is its gradient.
 //
 //   2 -> 4, linear, half pixels      1     0
 //                                    0.75  0.25
 //                                    0.25  0.75
 //                                    0     1
 //
-// Where each row has a single one and each element repeats equally often,
-// repetition is cheaper than a product, and is what networks use most.
+// If each row has a single one and each element repeats equally often,
+// repetition is cheaper than a product; most networks use this case.
 
 #include "frontends/common/ops/Resize.h"
 
@@ -24,7 +24,7 @@ using namespace tmc::frontend;
 using Weights = std::vector<double>;
 
 namespace {
-/// One dimension: `scale` is out / in, or what the node says.
+/// One dimension: `scale` is out / in, or the node's own scale.
 struct Axis {
   int64_t in, out;
   double scale;
@@ -32,7 +32,7 @@ struct Axis {
 };
 } // namespace
 
-/// Where element `i` of the result lies among those of the input.
+/// The position of element `i` of the result among those of the input.
 static double sourceOf(const ResizeRule &rule, int64_t i, const Axis &a) {
   double in = static_cast<double>(a.in), out = static_cast<double>(a.out);
   switch (rule.place) {
@@ -76,12 +76,12 @@ static double cubicWeight(double a, double t) {
   return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
-/// `outside` gets the results that lie beyond the image, which are made of
-/// nothing.
+/// The weights along one axis. `outside` marks the results beyond the image,
+/// which have no weights.
 static Weights weightsOf(const ResizeRule &rule, const Axis &a,
                          std::vector<bool> &outside) {
   Weights weights(a.in * a.out, 0);
-  // Where a filter is stretched, it reaches farther.
+  // A stretched filter reaches farther.
   double squeeze = rule.antialias ? std::min(a.scale, 1.0) : 1;
   double reach = (rule.mode == ResizeRule::Cubic ? 2 : 1) / squeeze;
   for (int64_t i = 0; i < a.out; ++i) {
@@ -115,7 +115,7 @@ static Weights weightsOf(const ResizeRule &rule, const Axis &a,
   return weights;
 }
 
-/// How often each element repeats, if that is all that `weights` do.
+/// The number of repetitions of each element, if `weights` only repeat; else 0.
 static int64_t repetition(const Weights &weights, int64_t in, int64_t out) {
   if (out % in)
     return 0;
@@ -127,7 +127,7 @@ static int64_t repetition(const Weights &weights, int64_t in, int64_t out) {
   return times;
 }
 
-/// `x` with each element along dimension i in a row times[i] times.
+/// `x` with each element along dimension i repeated times[i] times.
 static FailureOr<Value> repeat(Site &s, Value x, ArrayRef<int64_t> times) {
   Dims apart, repeated, dims;
   for (auto [dim, count] : llvm::zip(nn::tensorType(x).getShape(), times)) {
@@ -169,7 +169,7 @@ static FailureOr<Value> multiply(Site &s, Value x, int64_t axis, int64_t out,
              : Value(nn::TransposeOp::create(s.b, s.loc, y, ArrayRef(swap)));
 }
 
-/// `y` with the rule's number wherever `outside` says so along `axis`.
+/// `y` with the extrapolation number where `outside` is true along `axis`.
 static FailureOr<Value> extrapolated(Site &s, Value y, int64_t axis,
                                      const std::vector<bool> &outside,
                                      double number) {

@@ -13,21 +13,21 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// Keys' convolution, as GridSample has it.
+/// The coefficient of Keys' convolution in GridSample.
 constexpr double kCubic = -0.75;
 
 namespace {
-/// One of the elements along a dimension that a place is made of.
+/// One of the elements along a dimension that contribute at a position.
 struct Tap {
-  Expression index;  ///< A whole number of i64 within the image.
-  Expression weight; ///< Zero where the element doesn't exist.
+  Expression index;  ///< An i64 index within the image.
+  Expression weight; ///< Zero if the element doesn't exist.
 };
 using Taps = SmallVector<Tap>;
 
-/// What is read: `rows` [images * elements, C], and where.
+/// The image elements `rows` [images * elements, C], and the positions to read.
 struct Reading {
   Val rows;
-  Val image;                  ///< [M, 1]: the number of each row's image.
+  Val image;                  ///< [M, 1]: the index of each row's image.
   SmallVector<Expression> at; ///< [M, P] for each spatial dimension.
   ArrayRef<int64_t> spatial;  ///< The image's sizes.
 };
@@ -48,7 +48,8 @@ static Expression clamped(const Expression &x, double low, double high) {
   return x.with(maximum, x.number(low)).with(minimum, x.number(high));
 }
 
-/// Element `at`, a whole number, of `size` elements, weighed by `weight`.
+/// The tap of element `at`, a whole number, among `size` elements, with
+/// `weight`.
 static Tap tapAt(const Expression &at, const Expression &weight, int64_t size,
                  const Sampling &how) {
   double last = static_cast<double>(size - 1);
@@ -60,13 +61,13 @@ static Tap tapAt(const Expression &at, const Expression &weight, int64_t size,
     Expression exists = (at > -0.5) & (at < last + 0.5);
     share = weight.when(exists, weight.number(0));
   }
-  // A NaN isn't above zero, so that it reads element 0.
+  // A NaN isn't above zero, so it reads element 0.
   place = place.when(place > 0, place.number(0));
   place = place.when(place < last, place.number(last));
   return {place.cast(ElementType::I64), share};
 }
 
-/// The elements that the place `x`, in elements, is made of.
+/// The taps of the position `x`, in elements.
 static Taps tapsOf(const Expression &x, int64_t size, const Sampling &how) {
   if (how.mode == Sampling::Nearest)
     return {tapAt(x.of(rounded), x.number(1) + x * 0, size, how)};
@@ -85,8 +86,8 @@ static Taps tapsOf(const Expression &x, int64_t size, const Sampling &how) {
           tapAt(below + 2, far(2 - t), size, how)};
 }
 
-/// The elements [M, P, C] that each choice of one tap per dimension reads,
-/// weighed.
+/// The weighted elements [M, P, C] of each combination of one tap per
+/// dimension.
 static FailureOr<SmallVector<Val>> weighed(Site &s, const Reading &r,
                                            const Sampling &how) {
   SmallVector<Taps> taps;
@@ -139,7 +140,7 @@ static FailureOr<Val> asRows(Site &s, const Val &x) {
 /// 0, 1, ... as [count, 1].
 static Val numbers(int64_t count) { return Val(iota({count, 1}, 0)); }
 
-/// `x` [M, ...] without its dimension `axis`, at entry `at`.
+/// Entry `at` of `x` [M, ...] along `axis`, without that dimension.
 static FailureOr<Val> entry(Site &s, const Val &x, int64_t axis, int64_t at) {
   ASSIGN_OR_FAIL(Val part, strided(s, x, axis, at, 1, 1));
   return squeeze(s, part, Dims{axis});
@@ -160,7 +161,7 @@ FailureOr<Val> tmc::frontend::sampleGrid(Site &s, const Val &x, const Val &grid,
   for (int64_t size : spatial)
     if (size < 1)
       return s.error("an image of shape " + str(x.dims));
-  // Places in 16 bits would be too coarse for images of some hundred elements.
+  // Coordinates in 16 bits are too coarse for images of some hundred elements.
   ElementType wide =
       grid.type == ElementType::F64 ? ElementType::F64 : ElementType::F32;
   ASSIGN_OR_FAIL(Val places, castTo(s, grid, wide));
@@ -198,7 +199,7 @@ FailureOr<Val> tmc::frontend::affineGrid(Site &s, const Val &theta,
       theta.rank() != 3 || theta.dims[1] != k || theta.dims[2] != k + 1)
     return s.error("maps of shape " + str(theta.dims) +
                    " for images of shape " + str(spatial));
-  // Each place as [x, y, ..., 1], the innermost dimension first.
+  // Each position as [x, y, ..., 1], the innermost dimension first.
   std::vector<double> base(*count * (k + 1), 1);
   for (int64_t d = 0; d < k; ++d) {
     int64_t size = spatial[d];
@@ -218,8 +219,8 @@ FailureOr<Val> tmc::frontend::affineGrid(Site &s, const Val &theta,
   return reshaped(s, grid, dims);
 }
 
-/// The points of the boxes along one dimension [R, bins, samples], whether each
-/// reads anything, and the clamped place.
+/// The sample points of the boxes along one dimension [R, bins, samples]: the
+/// clamped position, and whether the point is near the image.
 static std::pair<Expression, Expression>
 pointsOf(const Expression &low, const Expression &high, int64_t bins,
          const BoxPool &pool, int64_t size) {
@@ -264,7 +265,7 @@ FailureOr<Val> tmc::frontend::poolBoxes(Site &s, const BoxPool &p) {
     side.push_back(Expression(s, strided(s, p.boxes, 1, i, 1, 1)));
   auto [down, isDown] = pointsOf(side[1], side[3], p.height, p, x.dims[2]);
   auto [right, isRight] = pointsOf(side[0], side[2], p.width, p, x.dims[3]);
-  // All rows of points with all columns: [R, rows * columns].
+  // Combines all rows of points with all columns: [R, rows * columns].
   int64_t rows = p.height * p.samples, columns = p.width * p.samples;
   auto spread = [&](const Expression &v, bool isRow) {
     return v.of([&](Site &s, const Val &v) -> FailureOr<Val> {
@@ -298,8 +299,8 @@ FailureOr<Val> tmc::frontend::poolBoxes(Site &s, const BoxPool &p) {
   return transpose(s, y, {0, 3, 1, 2});
 }
 
-/// Where each window's elements stand before they are moved, along `axis` of
-/// [KH, KW, OH, OW]: [1, all of them].
+/// The positions of each window's elements before their offsets, along `axis`
+/// of [KH, KW, OH, OW]: [1, number of elements].
 static Val restingPlaces(const Window &w, ArrayRef<int64_t> dims, int axis) {
   Array in = iota(dims, axis), out = iota(dims, 2 + axis);
   Array at = Array::mapInts(ElementType::I64, {in, out}, [&](Ints i) {
@@ -350,7 +351,7 @@ FailureOr<Val> tmc::frontend::convolveDeformed(Site &s, const DeformedConv &c) {
     return s.error("an input of shape " + str(x.dims) + ", a filter of shape " +
                    str(w.dims) + " and offsets of shape " +
                    str(c.offsets.dims));
-  // Each group of channels that moves as one is an image.
+  // Each group of channels with its own offsets is an image.
   int64_t channels = x.dims[1] / og;
   ASSIGN_OR_FAIL(Val split,
                  reshaped(s, x, {images * og, channels, x.dims[2], x.dims[3]}));

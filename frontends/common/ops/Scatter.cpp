@@ -17,7 +17,7 @@ using namespace tmc;
 using namespace tmc::frontend;
 
 namespace {
-/// Rows of `data` [R, ...] and the places [N] of `updates` [N, ...] there.
+/// Rows of `data` [R, ...], `updates` [N, ...], and their places [N] in `data`.
 struct Rows {
   Val data, places, updates;
   int64_t count() const { return data.dims[0]; }
@@ -35,7 +35,7 @@ template <typename T> static T join(T old, T update, Joining how) {
   case Joining::Replace:
     return update;
   case Joining::Add:
-  case Joining::Mean: // Divided at the end.
+  case Joining::Mean: // The division comes at the end.
     return old + update;
   case Joining::Multiply:
     return old * update;
@@ -64,7 +64,7 @@ static std::vector<T> joined(std::vector<T> data, const std::vector<T> &updates,
   return data;
 }
 
-/// Places that are known, counted from the start.
+/// Known places, as non-negative indices.
 static FailureOr<std::vector<int64_t>> knownPlaces(Site &s, const Rows &rows) {
   ASSIGN_OR_FAIL(Array array, s.arrayOf(rows.places));
   std::vector<int64_t> list = array.ints();
@@ -93,7 +93,7 @@ static FailureOr<Val> fold(Site &s, const Rows &rows, Joining how,
                  .compressed());
 }
 
-/// The updates' table: row i is the sum of those whose place is i.
+/// The table of sums: row i is the sum of the updates with place i.
 static FailureOr<Value> sums(Site &s, const Rows &rows, Value ids,
                              const Val &updates) {
   ASSIGN_OR_FAIL(Value values, s.materialise(updates));
@@ -105,14 +105,15 @@ static FailureOr<Value> sums(Site &s, const Rows &rows, Value ids,
       Value()));
 }
 
-/// The rows of `data` and then of `updates` that `chosen` [R] names.
+/// The rows of `data`, followed by those of `updates`, at the indices `chosen`
+/// [R].
 static FailureOr<Val> chooseRows(Site &s, const Rows &rows, const Val &chosen) {
   ASSIGN_OR_FAIL(Val both, concat(s, {rows.data, rows.updates}, 0));
   return gather(s, both, chosen, 0);
 }
 
-/// For each row, R + the update that is written there; its own number where
-/// none is.
+/// For each row, R + the index of the update that is written there; its own
+/// index if there is none.
 static FailureOr<Val> writers(Site &s, const Rows &rows, Value ids) {
   int64_t size = rows.count(), updates = rows.updates.dims[0];
   std::vector<double> numbers;
@@ -122,7 +123,7 @@ static FailureOr<Val> writers(Site &s, const Rows &rows, Value ids) {
                  sums(s, rows, ids,
                       Val(Array::ofFloats(ElementType::F32, {updates},
                                           std::move(numbers)))));
-  // Two updates of one place would give a number that is none.
+  // Two updates of one place could sum to an invalid index.
   Value writer =
       arith::MinimumFOp::create(s.b, s.loc, table, s.like(table, updates));
   ASSIGN_OR_FAIL(Val number, castTo(s, Val(writer), ElementType::I64));
@@ -136,7 +137,7 @@ static FailureOr<Val> writers(Site &s, const Rows &rows, Value ids) {
   return where(s, isWritten, after, before);
 }
 
-/// How many updates each row has, as a column.
+/// The number of updates of each row, as a column.
 static FailureOr<Val> hits(Site &s, const Rows &rows, Value ids) {
   Val ones(Array::splat(ElementType::F32, {rows.updates.dims[0]}, 1));
   ASSIGN_OR_FAIL(Value count, sums(s, rows, ids, ones));
@@ -145,17 +146,17 @@ static FailureOr<Val> hits(Site &s, const Rows &rows, Value ids) {
   return reshaped(s, Val(count), column);
 }
 
-/// True for the rows that are written.
+/// True for rows with updates.
 static FailureOr<Val> isWritten(Site &s, const Rows &rows, Value ids) {
   ASSIGN_OR_FAIL(Val count, hits(s, rows, ids));
   return greater(s, {count, Val(Array::splat(ElementType::F32, {}, 0))});
 }
 
-/// Sums, means, or one update for each row: of floats.
+/// Sums, means, or one update for each row, for floats.
 static FailureOr<Val> bySums(Site &s, const Rows &rows, Joining how,
                              bool withOld) {
   ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
-  // Rows add up in f32 at least.
+  // Rows are summed at least in f32.
   bool isNarrow = sizeInFile(rows.data.type) < 4;
   Val updates = rows.updates;
   if (isNarrow) {
@@ -187,12 +188,12 @@ static FailureOr<Val> bySums(Site &s, const Rows &rows, Joining how,
 }
 
 namespace {
-/// All updates beside all rows: [R, N, ...].
+/// All updates for all rows: [R, N, ...].
 struct Table {
   Dims dims;
   Val isHere;  ///< [R, N, 1, ...]: the update's place is the row.
   Val updates; ///< [N, ...]
-  /// Updates where they belong, `none` elsewhere.
+  /// Updates at their own rows, `none` elsewhere.
   FailureOr<Val> filled(Site &s, const Val &values, const Val &none) const {
     ASSIGN_OR_FAIL(Val wide, expand(s, values, dims));
     ASSIGN_OR_FAIL(Val chosen, where(s, isHere, wide, none));
@@ -221,14 +222,14 @@ static FailureOr<Table> tableOf(Site &s, const Rows &rows) {
   return table;
 }
 
-/// A row for each, as the entries of a table's row: [R, 1, ...].
+/// `data` in a form that broadcasts over a table's updates: [R, 1, ...].
 static FailureOr<Val> besideTable(Site &s, const Val &data) {
   return unsqueeze(s, data, {1});
 }
 
-/// The largest or smallest of each row's updates. It is found without a
-/// gradient; y + (sum of e - e) / count, over the elements e that equal it,
-/// shares the gradient among them.
+/// The largest or smallest of each row's updates, computed without a gradient.
+/// Adding (sum of e - e) / count, over the elements e that equal it, divides
+/// the gradient among them.
 static FailureOr<Val> byExtremes(Site &s, const Rows &rows, Joining how,
                                  bool withOld) {
   ASSIGN_OR_FAIL(Table table, tableOf(s, rows));
@@ -247,12 +248,12 @@ static FailureOr<Val> byExtremes(Site &s, const Rows &rows, Joining how,
     best = best.with(isMax ? maximum : minimum, kept);
     isKept = kept == best;
   } else {
-    // What isn't written stays, gradient and all.
+    // A row without updates stays, with its gradient.
     ASSIGN_OR_FAIL(Val isLeft, negation(s, written));
     best = kept.when(Expression(s, isLeft), best);
     isKept = Expression(s, isLeft);
   }
-  // An infinity has no difference from itself.
+  // An infinity minus itself is NaN.
   Expression isFinite = best.of(absolute) < HUGE_VALF;
   isKept = isKept & isFinite;
   ASSIGN_OR_FAIL(Val limit, best.value());
@@ -329,7 +330,7 @@ static FailureOr<Val> scatterRows(Site &s, const Rows &rows, Joining how,
 // Along an axis
 //===----------------------------------------------------------------------===//
 
-/// `dims` with `axis` first.
+/// A permutation that moves `axis` to the front.
 static Dims axisFirst(int64_t rank, int64_t axis) {
   Dims perm{axis};
   for (int64_t i = 0; i < rank; ++i)
@@ -368,7 +369,8 @@ FailureOr<Val> tmc::frontend::scatterEntries(Site &s, const Val &data,
   return transpose(s, y, inverse(perm));
 }
 
-/// The vector that `indices` repeats in all dimensions but `axis`, if it does.
+/// The vector that `indices` repeats in all dimensions except `axis`; nothing
+/// if `indices` varies in another.
 static FailureOr<std::optional<Val>> vectorAlong(Site &s, const Val &indices,
                                                  int64_t axis) {
   std::optional<Val> none;
@@ -392,7 +394,7 @@ static FailureOr<std::optional<Val>> vectorAlong(Site &s, const Val &indices,
   return none;
 }
 
-/// The place of each element of `indices` in `data` as one row.
+/// The linear position in `data` of each element of `indices`.
 static FailureOr<Val> flatPlaces(Site &s, const Val &data, const Val &indices,
                                  int64_t axis) {
   int64_t stride = 1;
@@ -403,7 +405,7 @@ static FailureOr<Val> flatPlaces(Site &s, const Val &data, const Val &indices,
     return Val(Array::splatInt(ElementType::I64, {}, value));
   };
   ASSIGN_OR_FAIL(Val place, castTo(s, indices, ElementType::I64));
-  // Counted from the start.
+  // Negative indices count from the end.
   ASSIGN_OR_FAIL(Val isNegative, less(s, {place, numbers(0)}));
   ASSIGN_OR_FAIL(Val counted, add(s, {place, numbers(data.dims[axis])}));
   ASSIGN_OR_FAIL(place, where(s, isNegative, counted, place));
@@ -423,7 +425,7 @@ FailureOr<Val> tmc::frontend::scatterElements(Site &s, const Val &data,
                                               int64_t axisAttr, Joining how,
                                               bool withOld) {
   if (data.rank() == 0) {
-    // A number is a vector of one.
+    // A scalar is treated as a vector of one element.
     SmallVector<Val> wide;
     for (const Val *v : {&data, &indices, &updates}) {
       ASSIGN_OR_FAIL(Val row, reshaped(s, *v, {1}));

@@ -1,10 +1,10 @@
-// Scatter.h - elements and rows written to places chosen by index.
+// Scatter.h - writes elements and rows to places chosen by index.
 //
-// Places that are known when the model is compiled become a lookup of what ends
-// up where; others a table of sums (nn.embedding_grad), whose rows were not
-// written keep what was there. Where two updates that replace have one place,
-// known places keep the last, and others are the updates' sum (PyTorch and ONNX
-// leave it open).
+// If the places are known at compile time, the result is a lookup of the final
+// source of each element. Otherwise a table of sums (nn.embedding_grad) is
+// built, and rows without updates keep the old data. If two replacing updates
+// have one place, known places keep the last update, and other places the
+// updates' sum (PyTorch and ONNX leave this undefined).
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_SCATTER_H
 #define TMC_FRONTENDS_COMMON_OPS_SCATTER_H
@@ -13,32 +13,33 @@
 
 namespace tmc::frontend {
 
-/// How updates join what is at their place. What is there counts as one more
-/// element of a mean; of equal extremes, each gets a share of the gradient.
+/// The way in which updates join the old element at their place. The old
+/// element counts as one more element of a mean; equal extremes share the
+/// gradient.
 enum class Joining { Replace, Add, Multiply, Mean, Max, Min };
 
-/// `data` with data[.. indices[..i..] ..] along `axis` joined by
-/// updates[..i..]. Without `withOld`, places that are written forget what was
-/// there.
+/// `data`, with data[.. indices[..i..] ..] along `axis` joined by
+/// updates[..i..]. Without `withOld`, places with updates drop their old
+/// elements.
 mlir::FailureOr<Val> scatterElements(Site &s, const Val &data,
                                      const Val &indices, const Val &updates,
                                      int64_t axis, Joining how,
                                      bool withOld = true);
 
-/// `data` with the slices that the rows of `indices` choose, as in
-/// gatherSlices, joined by `updates`.
+/// `data`, with the slices that the rows of `indices` choose (as in
+/// gatherSlices) joined by `updates`.
 mlir::FailureOr<Val> scatterSlices(Site &s, const Val &data, const Val &indices,
                                    const Val &updates, Joining how);
 
-/// `data` with its entries along `axis` that `indices`, a vector, name joined
-/// by those of `updates`; without `withOld`, they forget what was there.
+/// `data`, with its entries along `axis` at `indices`, a vector, joined by
+/// those of `updates`; without `withOld`, such entries drop their old elements.
 mlir::FailureOr<Val> scatterEntries(Site &s, const Val &data,
                                     const Val &indices, const Val &updates,
                                     int64_t axis, Joining how,
                                     bool withOld = true);
 
-/// `data` with `piece` in place of its slice of as many elements along `axis`,
-/// from `start` in steps of `step`.
+/// `data` with `piece` in place of its slice along `axis` from `start` in steps
+/// of `step`, which has the size of `piece`.
 mlir::FailureOr<Val> replaceSlice(Site &s, const Val &data, const Val &piece,
                                   int64_t axis, int64_t start, int64_t step);
 

@@ -92,7 +92,7 @@ FailureOr<Val> tmc::frontend::transpose(Site &s, const Val &x,
     return Val(array.transposed(perm));
   }
   ASSIGN_OR_FAIL(Value value, s.materialise(x));
-  // A permutation that only moves dimensions of size 1 is another shape.
+  // A permutation that only moves dimensions of size 1 is a reshape.
   Dims moved, dims;
   for (int64_t dim : perm) {
     dims.push_back(x.dims[dim]);

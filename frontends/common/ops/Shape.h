@@ -7,22 +7,22 @@
 
 namespace tmc::frontend {
 
-/// `x` in the shape `dims`, which must have as many elements.
+/// `x` in the shape `dims`, which must have the same number of elements.
 mlir::FailureOr<Val> reshaped(Site &s, const Val &x,
                               llvm::ArrayRef<int64_t> dims);
-/// The same where one of `dims` may be -1: what is left over.
+/// The same, but one of `dims` may be -1: it is inferred.
 mlir::FailureOr<Val> viewed(Site &s, const Val &x, Dims dims);
-/// `x` without `axes`, or, if there are none, without all dimensions of size 1.
+/// `x` without `axes`; if `axes` is absent, without all dimensions of size 1.
 mlir::FailureOr<Val> squeeze(Site &s, const Val &x, std::optional<Dims> axes);
 /// `x` with new dimensions of size 1, at `axes` of the result.
 mlir::FailureOr<Val> unsqueeze(Site &s, const Val &x,
                                llvm::ArrayRef<int64_t> axes);
 mlir::FailureOr<Val> transpose(Site &s, const Val &x,
                                llvm::ArrayRef<int64_t> perm);
-/// `x` repeated to the common shape of its own and `dims`.
+/// `x` repeated to the common shape of `x` and `dims`.
 mlir::FailureOr<Val> expand(Site &s, const Val &x,
                             llvm::ArrayRef<int64_t> dims);
-/// `x` repeated as a whole, `times` along each dimension.
+/// `x` as a whole repeated, `times` along each dimension.
 mlir::FailureOr<Val> tile(Site &s, const Val &x, llvm::ArrayRef<int64_t> times);
 
 } // namespace tmc::frontend

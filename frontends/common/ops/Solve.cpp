@@ -19,7 +19,7 @@ using namespace tmc::frontend;
 // Matrices
 //===----------------------------------------------------------------------===//
 
-/// The number of rows of square matrices that can be eliminated.
+/// The number of rows of square matrices; fails if elimination can't take them.
 static FailureOr<int64_t> rowsOf(Site &s, const Val &a, const char *what) {
   if (failed(checkFloats(s, a)))
     return failure();
@@ -60,17 +60,18 @@ static FailureOr<Val> sumOfAll(Site &s, const Val &a) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What an elimination of A [..., n, n] gives.
+/// The results of eliminating A [..., n, n].
 struct Eliminated {
-  Val inverse;    ///< [..., n, n]; not a number where A is singular.
+  Val inverse;    ///< [..., n, n]; NaN if A is singular.
   Val pivots;     ///< [..., 1, n], in the order of columns.
   Val places;     ///< [..., n, 1]: the row of each column's pivot.
   Val isSingular; ///< [..., 1, 1]: a pivot is 0.
 };
 } // namespace
 
-/// Gauss and Jordan's way, of numbers without gradients. Rows stay where they
-/// are; each step drops the column that it has made a column of the identity:
+/// The method of Gauss and Jordan, on values without gradients. Rows keep their
+/// places; each step drops the column that it has turned into a column of the
+/// identity:
 ///
 ///   [ A | 1 ]   n steps   [ the inverse, with rows in the pivots' order ]
 static FailureOr<Eliminated> eliminate(Site &s, const Val &a) {
@@ -93,14 +94,14 @@ static FailureOr<Eliminated> eliminate(Site &s, const Val &a) {
     ASSIGN_OR_FAIL(Val place, placeOfExtreme(s, sizes, rows, true));
     Expression isHere = Expression(s, numbers) == Expression(s, place);
     isUsed = isUsed ? *isUsed | isHere : isHere;
-    // The pivot's row, without the column that it ends.
+    // The pivot's row, without the column of the pivot.
     Expression all(s, both);
     ASSIGN_OR_FAIL(Val chosen, all.when(isHere, all.number(0)).value());
     ASSIGN_OR_FAIL(Val row, reduceSum(s, chosen, Dims{rows}, true));
     ASSIGN_OR_FAIL(Val pivot, strided(s, row, columns, 0, 1, 1));
     ASSIGN_OR_FAIL(Val rest, strided(s, row, columns, 1, 1, width - 1));
     ASSIGN_OR_FAIL(Val others, strided(s, both, columns, 1, 1, width - 1));
-    // Without a pivot the column is 0 in all rows that are left.
+    // Without a pivot, the column is 0 in all remaining rows.
     Expression divisor(s, pivot);
     divisor = divisor.number(1).when(divisor == 0, divisor);
     Expression scaled = Expression(s, rest) / divisor;
@@ -112,7 +113,7 @@ static FailureOr<Eliminated> eliminate(Site &s, const Val &a) {
   Eliminated result;
   ASSIGN_OR_FAIL(result.pivots, concat(s, pivots, columns));
   ASSIGN_OR_FAIL(result.places, concat(s, places, rows));
-  // Row k of the inverse is what stands in the row of pivot k.
+  // Row k of the inverse is in the row of pivot k.
   Val across(iota(a.dims, columns));
   Expression choice = Expression(s, across) == Expression(s, result.places);
   ASSIGN_OR_FAIL(Val order, choice.cast(a.type).value());
@@ -151,7 +152,7 @@ FailureOr<Val> tmc::frontend::inverse(Site &s, const Val &given) {
   return castTo(s, y, given.type);
 }
 
-/// Z, without a gradient, solves A Z = B; Z + X (B - A Z) does so with one.
+/// Z, without a gradient, solves A Z = B; Z + X (B - A Z) adds the gradient.
 FailureOr<Val> tmc::frontend::solve(Site &s, const Val &given,
                                     const Val &right) {
   if (failed(rowsOf(s, given, "solutions")))
@@ -175,8 +176,8 @@ FailureOr<Val> tmc::frontend::solve(Site &s, const Val &given,
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// The factor of `a`, of numbers without gradients: a column, then what it
-/// leaves of the rows and columns behind it.
+/// The Cholesky factor of `a`, on values without gradients: in each step one
+/// column, and the update of the remaining rows and columns.
 static FailureOr<Val> factor(Site &s, const Val &a) {
   const int64_t rank = a.rank(), n = a.dims.back();
   const int64_t rows = rank - 2, columns = rank - 1;
@@ -211,8 +212,8 @@ static FailureOr<Val> factor(Site &s, const Val &a) {
 FailureOr<Val> tmc::frontend::cholesky(Site &s, const Val &given) {
   ASSIGN_OR_FAIL(int64_t n, rowsOf(s, given, "Cholesky factors"));
   ASSIGN_OR_FAIL(Val a, castTo(s, given, wideType(given.type)));
-  // The lower triangle says all of a symmetric matrix; each of two elements
-  // gets half of the gradient.
+  // The lower triangle determines a symmetric matrix; of each pair of elements,
+  // both get half of the gradient.
   ASSIGN_OR_FAIL(Val known, triangle(s, s.importer.detached(a, s.loc),
                                      /*upper=*/false, 0));
   ASSIGN_OR_FAIL(Val l, factor(s, known));
@@ -226,7 +227,8 @@ FailureOr<Val> tmc::frontend::cholesky(Site &s, const Val &given) {
   ASSIGN_OR_FAIL(Val product, matmul(s, l, lt));
   Expression live = (Expression(s, a) + Expression(s, at)) * 0.5;
   ASSIGN_OR_FAIL(Val still, live.value());
-  // A's value is that of its lower triangle, its gradient that of both.
+  // A's value is that of its lower triangle, but both triangles get its
+  // gradient.
   still = s.importer.detached(still, s.loc);
   Expression rest = Expression(s, whole) - Expression(s, product) + live -
                     Expression(s, still);
@@ -248,8 +250,8 @@ FailureOr<Val> tmc::frontend::cholesky(Site &s, const Val &given) {
 // Determinants
 //===----------------------------------------------------------------------===//
 
-/// 1 where the pivots' rows are an even permutation, else -1: [...], by the
-/// number of pairs out of order.
+/// 1 if the pivots' rows are an even permutation, else -1: [...], by the number
+/// of inversions.
 static FailureOr<Expression> parityOf(Site &s, const Eliminated &done,
                                       ElementType type) {
   ASSIGN_OR_FAIL(Val across, swapped(s, done.places));
@@ -263,7 +265,7 @@ static FailureOr<Expression> parityOf(Site &s, const Eliminated &done,
   return 1 - (pairs - (pairs * 0.5).of(floorOf) * 2) * 2;
 }
 
-/// [..., 1, n] along its last two dimensions.
+/// The product of [..., 1, n] over its last two dimensions.
 static FailureOr<Val> productOf(Site &s, const Val &row) {
   ASSIGN_OR_FAIL(Val y, productAlong(s, row, row.rank() - 1));
   return squeeze(s, y, Dims{row.rank() - 2, row.rank() - 1});

@@ -1,8 +1,9 @@
 // Spatial.h - windows over images: convolutions and pools.
 //
-// One-dimensional ones are two-dimensional ones of height 1. Three-dimensional
-// convolutions are two-dimensional ones of slices side by side as channels;
-// pools of more dimensions are pools of one or two of them after the other.
+// A one-dimensional window is a two-dimensional one of height 1. A
+// three-dimensional convolution is a two-dimensional one over slices that are
+// concatenated as channels; pools of more dimensions are successive pools of
+// one or two of them.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
 #define TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
@@ -11,14 +12,14 @@
 
 namespace tmc::frontend {
 
-/// A window as a file states it: one entry per spatial dimension, or empty
-/// where the file leaves it out.
+/// A window as a file states it: one entry per spatial dimension, or empty if
+/// the file leaves it out.
 struct WindowSpec {
   Dims size, strides, dilations;
   Dims padding; ///< All before, then all after.
   enum Auto { Given, SameUpper, SameLower, Valid };
   Auto autoPad = Given;
-  /// One window more where the last one begins within the input.
+  /// Adds one window if it begins within the input.
   bool ceil = false;
 };
 
@@ -30,7 +31,7 @@ struct Window {
 /// A window along one dimension.
 struct AxisWindow {
   int64_t size = 1, stride = 1, dilation = 1, low = 0, high = 0;
-  int64_t extra = 0; ///< What ceil_mode appends to `high`.
+  int64_t extra = 0; ///< Elements that ceil_mode appends to `high`.
 };
 using AxisWindows = llvm::SmallVector<AxisWindow>;
 /// `spec` over an input [N, C, spatial...] of any rank, checked.
@@ -42,7 +43,7 @@ Window imageWindow(const AxisWindow &h, const AxisWindow &w);
 mlir::FailureOr<Window> windowOf(Site &s, const Val &input,
                                  const WindowSpec &spec);
 
-/// [N, C, W] as [N, C, 1, W]; [N, C, H, W] as it is.
+/// [N, C, W] as [N, C, 1, W]; [N, C, H, W] unchanged.
 mlir::FailureOr<mlir::Value> asImage(Site &s, const Val &v);
 Dims asImageDims(llvm::ArrayRef<int64_t> dims);
 
@@ -52,11 +53,11 @@ int64_t windowCount(int64_t size, int64_t low, int64_t high, int64_t window,
                     int64_t stride, int64_t dilation);
 
 /// The convolution of `x` [N, C, ...] with filters `w` [O, C / groups, ...],
-/// plus a vector of channels. `spec` needs no size.
+/// plus a bias per channel. `spec` needs no size.
 mlir::FailureOr<Val> convolve(Site &s, const Val &x, const Val &w,
                               const Val &bias, WindowSpec spec, int64_t groups);
 
-/// The adjoint of a convolution, of `x` [N, C, ...] with filters `w` [C, O /
+/// The adjoint of a convolution, for `x` [N, C, ...] and filters `w` [C, O /
 /// groups, ...]; `extra` elements are appended to each spatial dimension of the
 /// result, or none if it is empty.
 mlir::FailureOr<Val> convolveTransposed(Site &s, const Val &x, const Val &w,
@@ -64,7 +65,7 @@ mlir::FailureOr<Val> convolveTransposed(Site &s, const Val &x, const Val &w,
                                         Dims extra, int64_t groups);
 
 mlir::FailureOr<Val> maxPool(Site &s, const Val &x, const WindowSpec &spec);
-/// The mean over each window, of all its elements or of those that aren't
+/// The mean over each window: of all its elements, or only of those outside the
 /// padding.
 mlir::FailureOr<Val> averagePool(Site &s, const Val &x, const WindowSpec &spec,
                                  bool countPadding);

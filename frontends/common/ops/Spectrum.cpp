@@ -12,7 +12,7 @@ using namespace tmc;
 using namespace tmc::frontend;
 
 namespace {
-/// What goes into a transform and comes out of it.
+/// The sizes of a transform's input and output, and their parts per number.
 struct Ends {
   int64_t in, inParts, out, outParts;
 };
@@ -27,7 +27,7 @@ static Array matrixOf(const Fourier &how, const Ends &e, ElementType type) {
   for (int64_t j = 0; j < e.in; ++j)
     for (int64_t k = 0; k < e.out; ++k) {
       double angle = turn * static_cast<double>(j * k % how.points);
-      // A frequency that is left out is another's conjugate.
+      // A missing frequency is the conjugate of another one.
       bool isAlone = j == 0 || 2 * j == how.points;
       double weight = scale * (isReal && !isAlone ? 2 : 1);
       double c = weight * std::cos(angle), d = weight * std::sin(angle);
@@ -114,8 +114,8 @@ FailureOr<Val> tmc::frontend::shortFourier(Site &s, const Val &signal,
   return fourier(s, x, how);
 }
 
-/// As ONNX defines it: edges are rounded down to frequencies, and both slopes
-/// of a triangle are straight between them.
+/// As in ONNX: edges are rounded down to frequencies, and both slopes of a
+/// triangle are straight between them.
 FailureOr<Val> tmc::frontend::melWeights(Site &s, const MelScale &mel,
                                          ElementType type) {
   int64_t rows = std::max<int64_t>(mel.points, 0) / 2 + 1;

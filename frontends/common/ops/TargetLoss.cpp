@@ -58,7 +58,7 @@ FailureOr<Val> tmc::frontend::divergence(Site &s, const Val &logs,
     ASSIGN_OR_FAIL(Val distance, subtract(s, {target, logs}));
     return multiply(s, {share, distance});
   }
-  // Where the target is 0, no logarithm of it may reach the gradient.
+  // Where the target is 0, its logarithm must not reach the gradient.
   Val zero = constantLike(target, 0), one = constantLike(target, 1);
   ASSIGN_OR_FAIL(Val isPositive, less(s, {zero, target}));
   ASSIGN_OR_FAIL(Val safe, where(s, isPositive, target, one));

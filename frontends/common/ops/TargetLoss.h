@@ -1,6 +1,6 @@
-// TargetLoss.h - losses of scores and targets that are numbers, not labels.
+// TargetLoss.h - losses of scores and floating-point targets.
 //
-// None is reduced but where it says so. A target broadcasts.
+// The results aren't reduced unless a comment says so. A target broadcasts.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_TARGETLOSS_H
 #define TMC_FRONTENDS_COMMON_OPS_TARGETLOSS_H
@@ -10,23 +10,23 @@
 namespace tmc::frontend {
 
 /// Minus target * log(sigmoid(x)) + (1 - target) * log(1 - sigmoid(x)), in a
-/// form that can't overflow. `positive` weighs the first of them, or is absent.
+/// form that can't overflow. `positive` weighs the first term, or is absent.
 mlir::FailureOr<Val> binaryCrossEntropyOfLogits(Site &s, const Val &x,
                                                 const Val &target,
                                                 const Val &positive);
 
-/// The same of probabilities; logarithms are at least -100, as in PyTorch.
+/// The same for probabilities; logarithms are at least -100, as in PyTorch.
 mlir::FailureOr<Val> binaryCrossEntropy(Site &s, const Val &probability,
                                         const Val &target);
 
-/// target * (log(target) - logs), 0 where the target is 0. Of targets that are
+/// target * (log(target) - logs), 0 where the target is 0. If the targets are
 /// logarithms themselves, exp(target) * (target - logs).
 mlir::FailureOr<Val> divergence(Site &s, const Val &logs, const Val &target,
                                 bool ofLogarithms);
 
 /// Minus the sum over classes of shares * weights * log(softmax(x)), for `x`
-/// and `shares` [N, V, ...]: [N, ...]. `weights` [V] may be absent;
-/// `smoothing` spreads that part of each share evenly.
+/// and `shares` [N, V, ...]: [N, ...]. `weights` [V] may be absent; `smoothing`
+/// spreads that part of each share evenly.
 mlir::FailureOr<Val> softCrossEntropy(Site &s, const Val &x, const Val &shares,
                                       const Val &weights, double smoothing);
 

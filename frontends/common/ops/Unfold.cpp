@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// Windows larger than this aren't taken apart.
+/// The largest window that is unfolded.
 constexpr int64_t kMaxWindow = 1 << 10;
 
 LogicalResult tmc::frontend::checkApart(Site &s, ArrayRef<int64_t> sizes) {
@@ -48,8 +48,8 @@ FailureOr<SmallVector<Val>> tmc::frontend::unfolded(Site &s, const Val &x,
   return slices;
 }
 
-/// `x` at low + i * step of `size` zeros along `axis`; what lies outside is
-/// dropped. Null if nothing is left.
+/// Places `x` at low + i * step into `size` zeros along `axis`; elements
+/// outside are dropped. Null if nothing is left.
 static FailureOr<Value> spread(Site &s, const Val &x, int64_t axis, int64_t low,
                                int64_t step, int64_t size) {
   int64_t first = low < 0 ? (-low + step - 1) / step : 0;
@@ -105,7 +105,7 @@ FailureOr<Val> tmc::frontend::foldColumns(Site &s, const Val &columns,
   if (!total || *total != columns.dims[2] || columns.dims[1] % window)
     return s.error("columns of shape " + str(columns.dims) + " for windows " +
                    str(counts) + " of an image of shape " + str(spatial));
-  // [N, C, window..., windows...]; each fold takes one of both away.
+  // [N, C, window..., windows...]; each fold removes one dimension of both.
   Dims dims{columns.dims[0], columns.dims[1] / window};
   for (const AxisWindow &w : axes)
     dims.push_back(w.size);
@@ -119,7 +119,7 @@ FailureOr<Val> tmc::frontend::foldColumns(Site &s, const Val &columns,
       ASSIGN_OR_FAIL(slice, squeeze(s, slice, Dims{2 + d}));
       slices.push_back(slice);
     }
-    // Of `d` dimensions of the window that are left, the image's follow.
+    // `d` window dimensions remain, and the image's dimensions follow them.
     ASSIGN_OR_FAIL(x, folded(s, slices, 2 + d + d, axes[d], spatial[d]));
   }
   return x;
@@ -131,8 +131,7 @@ FailureOr<Val> tmc::frontend::placesOfMaxima(Site &s, const Val &x,
   if (failed(checkFloats(s, x)))
     return failure();
   ASSIGN_OR_FAIL(AxisWindows axes, windowsOf(s, x.dims, spec));
-  // The place of each element among those of its channel, as a sum over
-  // dimensions.
+  // The position of each element within its channel, as a sum over dimensions.
   Dims spatial(x.dims);
   spatial[0] = spatial[1] = 1;
   auto each = checkedNumElements(spatial);
@@ -148,8 +147,8 @@ FailureOr<Val> tmc::frontend::placesOfMaxima(Site &s, const Val &x,
                            [&](Ints v) { return v[0] + v[1] * stride; });
     stride *= x.dims[d];
   }
-  // The innermost dimension first: of equal elements, each row's first, then
-  // the first row.
+  // The innermost dimension first: among equal elements, the first of each row,
+  // then the first row.
   Val best = x, places(place);
   for (int64_t d = x.rank() - 1; d >= 2; --d) {
     const AxisWindow &w = axes[d - 2];

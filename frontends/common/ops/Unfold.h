@@ -1,13 +1,11 @@
-// Unfold.h - windows taken apart and put together, one dimension after the
-// other.
+// Unfold.h - unfolds and folds windows, one dimension after the other.
 //
-//   unfolded along a dimension:  x [.., n, ..] -> k slices, of which slice i
-//   has
+//   unfolded along a dimension:  x [.., n, ..] -> k slices; slice i has
 //                                the elements low + i * dilation + j * stride
 //   folded:                      the adjoint, k slices added into one tensor
 //
-// A window over several dimensions has as many steps as its sizes sum to, not
-// as they multiply to.
+// For a window over several dimensions, the number of steps is the sum of its
+// sizes, not their product.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_UNFOLD_H
 #define TMC_FRONTENDS_COMMON_OPS_UNFOLD_H
@@ -16,14 +14,14 @@
 
 namespace tmc::frontend {
 
-/// "Unsupported" where windows of these sizes have too many places.
+/// Reports "unsupported" if windows of these sizes have too many places.
 mlir::LogicalResult checkApart(Site &s, llvm::ArrayRef<int64_t> sizes);
 
 /// The number of windows `w` over `size` elements.
 int64_t countOf(const AxisWindow &w, int64_t size);
 
-/// What stands at each place of the window `w` along dimension `axis` of `x`,
-/// `fill` where that is padding.
+/// The elements of `x` at each place of the window `w` along dimension `axis`;
+/// `fill` for padding.
 mlir::FailureOr<llvm::SmallVector<Val>>
 unfolded(Site &s, const Val &x, int64_t axis, const AxisWindow &w, double fill);
 
@@ -38,12 +36,13 @@ mlir::FailureOr<Val> foldColumns(Site &s, const Val &columns,
                                  llvm::ArrayRef<int64_t> spatial,
                                  const WindowSpec &spec);
 
-/// Where in all of `x` [N, C, spatial...] each window's largest element stands:
-/// of equal ones, the first. Columns are counted first if `byColumns`.
+/// The position in all of `x` [N, C, spatial...] of each window's largest
+/// element; among equal ones, the first. `byColumns` counts columns first.
 mlir::FailureOr<Val> placesOfMaxima(Site &s, const Val &x,
                                     const WindowSpec &spec, bool byColumns);
 
-/// `x` at `places` of zeros [N, C, spatial...], as `placesOfMaxima` counts.
+/// `x` at `places` in zeros [N, C, spatial...], with the numbering of
+/// `placesOfMaxima`.
 mlir::FailureOr<Val> unpool(Site &s, const Val &x, const Val &places,
                             llvm::ArrayRef<int64_t> dims);
 

@@ -4,7 +4,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
-/// Beyond these, sizes are nonsense, and below them no sum can wrap around.
+/// Larger sizes make no sense, and below this limit no sum can wrap around.
 constexpr int64_t kMaxSpatial = int64_t(1) << 31;
 
 Dims tmc::frontend::asImageDims(ArrayRef<int64_t> dims) {
@@ -26,7 +26,7 @@ int64_t tmc::frontend::windowCount(int64_t size, int64_t low, int64_t high,
   return room < 0 ? -1 : room / stride + 1;
 }
 
-/// `given`, or `wanted` times `otherwise` where it is empty, checked.
+/// `given`, checked, or `wanted` times `otherwise` if it is empty.
 static FailureOr<Dims> listOf(Site &s, StringRef name, const Dims &given,
                               size_t wanted, int64_t otherwise, int64_t least) {
   Dims list = given.empty() ? Dims(wanted, otherwise) : given;
@@ -38,7 +38,7 @@ static FailureOr<Dims> listOf(Site &s, StringRef name, const Dims &given,
   return list;
 }
 
-/// The padding of one axis, resolved; an error where no window fits.
+/// The resolved padding of one axis; an error if no window fits.
 static LogicalResult resolve(Site &s, const WindowSpec &spec, int64_t size,
                              AxisWindow &w) {
   if (size >= kMaxSpatial || w.size >= kMaxSpatial)
@@ -58,7 +58,7 @@ static LogicalResult resolve(Site &s, const WindowSpec &spec, int64_t size,
     return s.error("a window of " + Twine(extent) + " doesn't fit in " +
                    Twine(size + w.low + w.high) + " elements");
   if (spec.ceil && room % w.stride) {
-    // One window more, if it begins within the input or its padding before.
+    // One more window, if it begins within the input or its padding before.
     int64_t begin = (room / w.stride + 1) * w.stride;
     if (begin < size + w.low)
       w.extra = w.stride - room % w.stride;

@@ -44,7 +44,7 @@ static LogicalResult importSwiGlu(Node &n) {
 }
 static Register swiGlu("SwiGLU", importSwiGlu);
 
-/// A bound of Clip: a scalar known when the model is compiled, or nothing.
+/// A bound of Clip: a scalar that is known at compile time, or nothing.
 static FailureOr<std::optional<double>> bound(Node &n, int i) {
   if (!n.has(i))
     return std::optional<double>();

@@ -30,8 +30,8 @@ static FailureOr<Value> headsOf(Node &n, int i, StringRef headsAttr) {
   return n.reshape(x, {v.dims[0], v.dims[1], heads, v.dims[2] / heads});
 }
 
-/// Keys or values with those of earlier steps before them, [B, T, H, D]; both
-/// are results of the operator, too.
+/// Keys or values, preceded by those of earlier steps, [B, T, H, D]; the
+/// concatenation is a result of the operator as well.
 static FailureOr<Value> withPast(Node &n, Value now, int past, int present) {
   Val whole(now);
   if (n.has(past)) {
@@ -44,7 +44,7 @@ static FailureOr<Value> withPast(Node &n, Value now, int past, int present) {
   return value;
 }
 
-/// The mask of `keys` keys; those that it doesn't name aren't seen.
+/// The mask of `keys` keys; keys beyond the mask's size aren't seen.
 static FailureOr<Val> maskOf(Node &n, int64_t keys) {
   const Val mask = n.input(3);
   int64_t named = mask.rank() ? mask.dims.back() : 1;
@@ -100,7 +100,7 @@ static Register attentionOp("Attention", importAttention);
 // Attention with parts of the model's own
 //===----------------------------------------------------------------------===//
 
-/// `x` as the body in attribute `name` changes it, if there is one.
+/// `x` after the body in attribute `name`, if there is one.
 static FailureOr<Val> modified(Node &n, StringRef name, const Val &x) {
   const auto *body = n.attribute(name);
   if (!body)
@@ -111,7 +111,7 @@ static FailureOr<Val> modified(Node &n, StringRef name, const Val &x) {
   return made[0];
 }
 
-/// What a body does to scores may be anything: scores are held.
+/// A body may change scores in any way, so all scores are kept in memory.
 static LogicalResult importFlexAttention(Node &n) {
   const Val q = n.input(0);
   if (failed(checkFloats(n, q)))

@@ -1,5 +1,5 @@
-// Cached.cpp - operators that carry a state from call to call: as inputs and
-// outputs, which a step of training leaves alone.
+// Cached.cpp - operators that carry a state from call to call: the state is an
+// input and an output, and a training step doesn't update it.
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Expression.h"
@@ -23,7 +23,7 @@ static LogicalResult importLinearAttention(Node &n) {
   a.key = n.input(1);
   a.value = n.input(2);
   a.state = n.input(3);
-  n.ignore({"chunk_size"}); // How it may be computed, not what.
+  n.ignore({"chunk_size"}); // A hint for speed only.
   a.heads = n.intAttr("q_num_heads", 0);
   a.groups = n.intAttr("kv_num_heads", 0);
   std::string rule = n.stringAttr("update_rule", "gated_delta");
@@ -50,7 +50,7 @@ static LogicalResult importLinearAttention(Node &n) {
 }
 static Register linearAttention("LinearAttention", importLinearAttention);
 
-/// A convolution of each channel with what came before.
+/// A convolution of each channel with the elements before it.
 static LogicalResult importCausalConv(Node &n) {
   const Val x = n.input(0), w = n.input(1);
   std::string activation = n.stringAttr("activation", "none");
@@ -87,7 +87,7 @@ static LogicalResult importCausalConv(Node &n) {
 }
 static Register causalConv("CausalConvWithState", importCausalConv);
 
-/// Writes `update` into each sample's entries from its own place on.
+/// Writes `update` into each sample's entries, from the sample's own place on.
 static LogicalResult importTensorScatter(Node &n) {
   const Val past = n.input(0), update = n.input(1);
   std::string mode = n.stringAttr("mode", "linear");

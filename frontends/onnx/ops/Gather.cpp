@@ -16,7 +16,7 @@ using namespace tmc;
 using namespace tmc::onnx_import;
 
 /// The id whose row of the table gets no gradient from this lookup: PyTorch's
-/// padding_idx, which ONNX has no place for but the exporter's note.
+/// padding_idx. ONNX has no attribute for it, so the exporter's note is read.
 static std::optional<int64_t> paddingOf(Node &n) {
   std::optional<TorchCall> call = torchCallOf(n.proto);
   if (!call || !call->calls("aten.embedding"))
@@ -44,7 +44,7 @@ static LogicalResult importGatherND(Node &n) {
   if (batch < 0 || batch >= indices.rank() || batch >= data.rank())
     return n.error(Twine(batch) + " batch dimensions of shape " +
                    str(indices.dims));
-  // The batch's own numbers are indices, too.
+  // The indices of the batch dimensions are added to the given indices.
   Dims column(indices.dims);
   column.back() = 1;
   SmallVector<Val> parts;
@@ -67,7 +67,7 @@ static LogicalResult importOneHot(Node &n) {
 }
 static Register oneHotOp("OneHot", importOneHot);
 
-/// Columns of the innermost dimension.
+/// Selects columns of the innermost dimension.
 static LogicalResult importArrayFeatureExtractor(Node &n) {
   ASSIGN_OR_FAIL(Val columns, viewed(n, n.input(1), {-1}));
   return n.set(gather(n, n.input(0), columns, -1));
@@ -76,7 +76,7 @@ static Register arrayFeatureExtractor("ai.onnx.ml", "ArrayFeatureExtractor",
                                       importArrayFeatureExtractor);
 
 //===----------------------------------------------------------------------===//
-// Written to places
+// Writes to chosen places
 //===----------------------------------------------------------------------===//
 
 static FailureOr<Joining> joiningOf(Node &n) {
@@ -109,10 +109,10 @@ static LogicalResult importScatterND(Node &n) {
 static Register scatterND("ScatterND", importScatterND);
 
 //===----------------------------------------------------------------------===//
-// Choices that are known
+// Choices that are known at import
 //===----------------------------------------------------------------------===//
 
-/// The places of elements that aren't zero, a column each.
+/// The indices of elements that aren't zero, one column each.
 static LogicalResult importNonZero(Node &n) {
   const Val x = n.input(0);
   if (!n.foldable(x))
@@ -160,8 +160,8 @@ static LogicalResult importCompress(Node &n) {
 }
 static Register compress("Compress", importCompress);
 
-/// The elements of a constant, or its slices along an axis, each once: sorted,
-/// or in the order in which they come.
+/// The distinct elements of a constant, or its distinct slices along an axis:
+/// sorted, or in the order of their first occurrence.
 static LogicalResult importUnique(Node &n) {
   Val x = n.input(0);
   if (!n.foldable(x))
@@ -179,7 +179,7 @@ static LogicalResult importUnique(Node &n) {
       perm.push_back(d);
   std::vector<double> all = array.transposed(perm).floats();
   int64_t total = x.dims[axis], each = total ? all.size() / total : 0;
-  // Of each slice: where it first stands, and which it is of those found.
+  // For each slice, its first position, and its index among the distinct ones.
   std::map<std::vector<double>, int64_t> found;
   std::vector<std::pair<std::vector<double>, int64_t>> order;
   std::vector<int64_t> which;
@@ -221,7 +221,7 @@ static LogicalResult importUnique(Node &n) {
 }
 static Register unique("Unique", importUnique);
 
-/// The first `lengths[b]` entries of each sample in reverse order.
+/// Reverses the first `lengths[b]` entries of each sample.
 static LogicalResult importReverseSequence(Node &n) {
   const Val x = n.input(0);
   ASSIGN_OR_FAIL(Dims lengths, n.ints(1));

@@ -1,4 +1,4 @@
-// Generate.cpp - constants, and tensors made from numbers alone.
+// Generate.cpp - constants, and tensors made only from numbers.
 
 #include "frontends/common/ops/Generate.h"
 #include "frontends/Checked.h"
@@ -79,7 +79,7 @@ static LogicalResult importEyeLike(Node &n) {
 }
 static Register eyeLike("EyeLike", importEyeLike);
 
-/// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), of `size` numbers.
+/// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), for `size` elements.
 static LogicalResult window(Node &n, double a0, double a1, double a2) {
   ASSIGN_OR_FAIL(Dims size, n.ints(0));
   auto type = typeOfNumber(n.intAttr("output_datatype", 1));
@@ -127,7 +127,7 @@ static LogicalResult importCumSum(Node &n) {
 }
 static Register cumSum("CumSum", importCumSum);
 
-/// Only a condition that is known: one branch is the graph, the other nothing.
+/// The condition must be known: one branch is imported, the other is dropped.
 static LogicalResult importIf(Node &n) {
   n.ignore({"then_branch", "else_branch"}); // One of them isn't taken.
   ASSIGN_OR_FAIL(Dims condition, n.ints(0));
@@ -140,8 +140,9 @@ static LogicalResult importIf(Node &n) {
 }
 static Register conditional("If", importIf);
 
-/// The body once per trip, if the number of trips is known: what is carried
-/// from one to the next, and what each trip adds to a result.
+/// Imports the body once per trip, if the number of trips is known, with the
+/// values that pass from trip to trip and the values that trips add to a
+/// result.
 static LogicalResult importLoop(Node &n) {
   const auto *body = n.attribute("body");
   if (!body || !body->has_g())
@@ -158,7 +159,7 @@ static LogicalResult importScan(Node &n) {
 }
 static Register scan("Scan", importScan);
 
-/// The body once per element of a sequence.
+/// Imports the body once per element of a sequence.
 static LogicalResult importSequenceMap(Node &n) {
   const auto *body = n.attribute("body");
   if (!body || !body->has_g())

@@ -1,13 +1,13 @@
-// Logarithm.cpp - logarithms and differences, and functions that exporters take
-// apart into them though the whole has a wider range or more digits.
+// Logarithm.cpp - logarithms and differences, and functions that exporters
+// decompose into them, although the function has a wider range or more digits.
 //
-//   logsigmoid(x)   Log(Sigmoid(x))           -inf below -104, without a
-//   gradient logaddexp(x, y) Log(Add(Exp(x), Exp(y)))  inf above 88 log1p(x)
-//   Log(Add(x, 1))            0 below 6e-8 expm1(x)        Sub(Exp(x), 1) the
-//   same
+//   logsigmoid(x)    Log(Sigmoid(x))           -inf below -104, no gradient
+//   logaddexp(x, y)  Log(Add(Exp(x), Exp(y)))  inf above 88
+//   log1p(x)         Log(Add(x, 1))            0 below 6e-8
+//   expm1(x)         Sub(Exp(x), 1)            the same
 //
-// The shape of the graph says which function it was; the exporter's note, where
-// there is one, whether the user wrote the parts. These stay as they are.
+// The shape of the graph determines the function. The exporter's note, if there
+// is one, shows whether the user wrote the parts; such parts stay unchanged.
 
 #include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Pointwise.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// True if the node is noted with one of `calls`; `otherwise` without a note.
+/// True if the node's note is one of `calls`; `otherwise` without a note.
 static bool isCallOf(Node &n, std::initializer_list<const char *> calls,
                      bool otherwise) {
   std::optional<TorchCall> call = torchCallOf(n.proto);
@@ -41,7 +41,7 @@ static const onnx::NodeProto *makerOf(Node &n, const onnx::NodeProto &node,
                                                                     : nullptr;
 }
 
-/// True if `v` is a constant of this number only.
+/// True if all elements of the constant `v` are this number.
 static bool isNumber(Node &n, const Val &v, double number) {
   if (!n.foldable(v))
     return false;
@@ -50,7 +50,7 @@ static bool isNumber(Node &n, const Val &v, double number) {
          array->floats()[0] == number;
 }
 
-/// The exponents that `sum` adds the powers of `base` of.
+/// The exponents of the two powers of `base` that `sum` adds.
 static std::optional<std::pair<Val, Val>>
 exponentsOf(Node &n, const onnx::NodeProto &sum, double base) {
   SmallVector<Val> exponents;

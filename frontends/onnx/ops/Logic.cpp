@@ -59,7 +59,7 @@ static LogicalResult importWhere(Node &n) {
 static Register whereOp("Where", importWhere);
 
 static LogicalResult importCast(Node &n) {
-  n.ignore({"saturate", "round_mode"}); // Of floats of 8 bits.
+  n.ignore({"saturate", "round_mode"}); // For floats of 8 bits.
   int64_t number = n.intAttr("to", 0);
   auto to = typeOfNumber(number);
   if (!to)
@@ -74,7 +74,7 @@ static LogicalResult importCastLike(Node &n) {
 }
 static Register castLike("CastLike", importCastLike);
 
-/// The same bits as another type: numbers only where they are known.
+/// The same bits as another type; the conversion needs known elements.
 static LogicalResult importBitCast(Node &n) {
   const Val x = n.input(0);
   int64_t number = n.intAttr("to", 0);
@@ -91,7 +91,7 @@ static LogicalResult importBitCast(Node &n) {
 }
 static Register bitCast("BitCast", importBitCast);
 
-/// One above the threshold, else zero.
+/// One for elements above the threshold, else zero.
 static LogicalResult importBinarizer(Node &n) {
   const Val x = n.input(0);
   if (failed(checkFloats(n, x)))
@@ -102,7 +102,7 @@ static LogicalResult importBinarizer(Node &n) {
 }
 static Register binarizer("ai.onnx.ml", "Binarizer", importBinarizer);
 
-// What may be missing: it is known at import whether it is.
+// An optional value: import knows whether it is present.
 static LogicalResult importOptionalGetElement(Node &n) {
   if (!n.has(0))
     return n.error("takes a value that isn't there");

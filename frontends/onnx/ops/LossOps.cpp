@@ -1,4 +1,4 @@
-// LossOps.cpp - the losses that ONNX has operators for.
+// LossOps.cpp - ONNX's loss operators.
 
 #include "frontends/common/ops/CrossEntropy.h"
 #include "frontends/common/ops/Logic.h"
@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// PyTorch's label_smoothing, which the exporter leaves out of the node: 0
-/// where its note doesn't say otherwise.
+/// PyTorch's label_smoothing, which the exporter leaves out of the node: 0 if
+/// its note gives no other value.
 static double smoothingOf(Node &n) {
   std::optional<TorchCall> call = torchCallOf(n.proto);
   if (!call || !call->calls("aten.cross_entropy_loss"))
@@ -33,8 +33,8 @@ static LabelLoss lossOf(Node &n) {
   return loss;
 }
 
-/// PyTorch's loss of shares of the classes in place of labels. ONNX has no such
-/// labels, but its exporters write them so.
+/// PyTorch's loss with shares of the classes in place of labels. ONNX doesn't
+/// define such labels, but its exporters write them.
 static FailureOr<Val> ofShares(Node &n, const LabelLoss &loss) {
   ASSIGN_OR_FAIL(Val shares, castTo(n, loss.labels, loss.scores.type));
   ASSIGN_OR_FAIL(Val losses, softCrossEntropy(n, loss.scores, shares,

@@ -1,8 +1,7 @@
-// Ngrams.cpp - how often short sequences of tokens occur in longer ones.
+// Ngrams.cpp - counts short sequences of tokens in longer ones.
 //
 // A sequence of m tokens occurs at a place if each of its tokens does, one,
-// two,
-// ... places apart: products of comparisons, summed over places.
+// two, ... places apart: products of comparisons, summed over places.
 
 #include "frontends/common/ops/Linear.h"
 #include "frontends/common/ops/Logic.h"
@@ -18,15 +17,15 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// Results wider than this aren't made.
+/// The most columns of a result.
 constexpr int64_t kMaxColumns = 1 << 20;
 
 namespace {
-/// Sequences of one length, and which columns of the result they count for.
+/// Sequences of one length, and the result's columns for their counts.
 struct Sequences {
   int64_t length = 1;
   std::vector<int64_t> tokens; ///< `length` for each sequence.
-  int64_t first = 0;           ///< Of all sequences, the number of the first.
+  int64_t first = 0; ///< The index of the first one among all sequences.
   int64_t count() const { return tokens.size() / length; }
 };
 } // namespace
@@ -58,8 +57,9 @@ static FailureOr<std::vector<Sequences>> sequencesOf(Node &n,
   return all;
 }
 
-/// How often each sequence of `s` occurs in rows of `x` [B, C] with its tokens
-/// `apart`: [B, sequences] floats. Absent where the rows are too short.
+/// The number of occurrences of each sequence of `s` in rows of `x` [B, C] with
+/// its tokens `apart` places apart: [B, sequences] floats. Absent if the rows
+/// are too short.
 static FailureOr<Val> occurrences(Node &n, const Val &x, const Sequences &s,
                                   int64_t apart) {
   int64_t places = x.dims[1] - apart * (s.length - 1), count = s.count();
@@ -84,7 +84,7 @@ static FailureOr<Val> occurrences(Node &n, const Val &x, const Sequences &s,
   return reduceSum(n, ones, {1}, /*keep=*/false);
 }
 
-/// The matrix [sequences, columns] that puts counts where they belong.
+/// The matrix [sequences, columns] that moves counts to their columns.
 static Val placing(const Sequences &s, const Dims &columns, int64_t width) {
   std::vector<double> m(s.count() * width, 0);
   for (int64_t i = 0; i < s.count(); ++i)
@@ -126,7 +126,7 @@ static LogicalResult importTfIdfVectorizer(Node &n) {
   for (const Sequences &s : all) {
     if (s.length < least || s.length > most)
       continue;
-    // Single tokens aren't apart from anything.
+    // A sequence of one token has no distance.
     int64_t farthest = s.length == 1 ? 1 : skips + 1;
     for (int64_t apart = 1; apart <= farthest && apart <= x.dims[1]; ++apart) {
       ASSIGN_OR_FAIL(Val counts, occurrences(n, x, s, apart));

@@ -24,7 +24,7 @@ static LogicalResult importLogSoftmax(Node &n) {
 }
 static Register logSoftmax("LogSoftmax", importLogSoftmax);
 
-/// "Unsupported" where something reads an output from `first` on.
+/// Reports "unsupported" if an output from `first` on is used.
 static LogicalResult checkUnused(Node &n, int first) {
   for (int i = first; i < n.numOutputs(); ++i)
     if (n.isUsed(i))
@@ -64,7 +64,8 @@ static LogicalResult importLayerNormalization(Node &n) {
 }
 static Register layerNormOp("LayerNormalization", importLayerNormalization);
 
-/// (x - mean) / sqrt(variance), over all dimensions but the channels.
+/// (x - mean) / sqrt(variance), by default over all dimensions except the
+/// channels.
 static LogicalResult importMeanVarianceNormalization(Node &n) {
   const Val x = n.input(0);
   ASSIGN_OR_FAIL(Dims dims,
@@ -73,7 +74,7 @@ static LogicalResult importMeanVarianceNormalization(Node &n) {
   if (failed(moments(n, x, dims, mean, variance)))
     return failure();
   ASSIGN_OR_FAIL(Val deviation, rootOf(Expression(n, variance)).value());
-  // The operator's own definition adds this.
+  // The operator's definition adds this number.
   ASSIGN_OR_FAIL(deviation,
                  add(n, {deviation, Val(Array::splat(x.type, {}, 1e-9))}));
   ASSIGN_OR_FAIL(Val apart, subtract(n, {x, mean}));
@@ -143,15 +144,16 @@ static LogicalResult importInstanceNormalization(Node &n) {
 static Register instanceNorm("InstanceNormalization",
                              importInstanceNormalization);
 
-/// Training mode follows PyTorch, where these graphs come from: the new running
-/// variance is that of the sample (n - 1), where ONNX would have the batch's.
+/// Training mode follows PyTorch, the source of these graphs: the new running
+/// variance is the sample variance (n - 1), while ONNX defines it as the
+/// batch's.
 static LogicalResult importBatchNormalization(Node &n) {
   BatchNorm norm{n.input(0), n.input(1), n.input(2), n.input(3), n.input(4)};
   norm.epsilon = epsilonOf(n);
-  n.ignore({"momentum"}); // Unless something is updated.
+  n.ignore({"momentum"}); // Unless statistics are updated.
   bool training =
       n.opset < 14 ? n.numOutputs() > 1 : n.intAttr("training_mode", 0) != 0;
-  // The dynamo exporter says so in the graph's signature only.
+  // The dynamo exporter marks training only in the graph's signature.
   training |= n.importer.isMutated(n.input(3));
   if (!training)
     return n.set(batchNormByStatistics(n, norm));
@@ -159,7 +161,7 @@ static LogicalResult importBatchNormalization(Node &n) {
       n.importer.isStored(norm.mean) && n.importer.isStored(norm.variance);
   if (!isStored && (n.isUsed(1) || n.isUsed(2)))
     return n.unsupported("running statistics that are no initializers");
-  // ONNX weighs the old value, nn the new one.
+  // ONNX's momentum weighs the old value, nn's the new one.
   norm.momentum = shortest(1 - n.floatAttr("momentum", 0.9));
   ASSIGN_OR_FAIL(BatchNormResults results, batchNormByBatch(n, norm));
   Value values[] = {results.y, results.newMean, results.newVariance,
@@ -171,7 +173,7 @@ static LogicalResult importBatchNormalization(Node &n) {
 }
 static Register batchNorm("BatchNormalization", importBatchNormalization);
 
-/// x over its norm of order 1 or 2 along an axis; zeros stay zeros.
+/// x divided by its norm of order 1 or 2 along an axis; zeros stay zeros.
 static LogicalResult importLpNormalization(Node &n) {
   const Val x = n.input(0);
   if (failed(checkFloats(n, x)))

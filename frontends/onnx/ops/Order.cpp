@@ -1,4 +1,4 @@
-// Order.cpp - places of extremes, elements in order, and products.
+// Order.cpp - indices of extremes, sorted elements, and products.
 
 #include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/Gather.h"
@@ -26,7 +26,7 @@ static Register argMin("ArgMin", importArgMin);
 
 static LogicalResult importTopK(Node &n) {
   const Val x = n.input(0);
-  n.ignore({"sorted"}); // They are, which is allowed where it isn't asked for.
+  n.ignore({"sorted"}); // They are always sorted, which is allowed.
   ASSIGN_OR_FAIL(Dims count, n.ints(1));
   if (count.size() != 1)
     return n.error("wants one number of elements");
@@ -38,7 +38,7 @@ static LogicalResult importTopK(Node &n) {
 }
 static Register topK("TopK", importTopK);
 
-/// One where the largest element is, the first of equal ones.
+/// One at the largest element, the first of equal ones; else zero.
 static LogicalResult importHardmax(Node &n) {
   const Val x = n.input(0);
   ASSIGN_OR_FAIL(int64_t axis, n.axis(n.intAttr("axis", -1), x.rank()));
@@ -61,7 +61,7 @@ static LogicalResult importReduceProd(Node &n) {
 }
 static Register reduceProd("ReduceProd", importReduceProd);
 
-/// Products of the elements up to each, or before it, from either end.
+/// Products of the elements up to each one, or before it, from either end.
 static LogicalResult importCumProd(Node &n) {
   Val x = n.input(0);
   ASSIGN_OR_FAIL(Dims entry, n.ints(1));

@@ -1,5 +1,5 @@
-// PadConcatSplit.cpp - tensors side by side, cut apart and padded, and
-// sequences, which exist at import only.
+// PadConcatSplit.cpp - tensors concatenated, split and padded, and sequences,
+// which exist only at import.
 
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Shape.h"
@@ -146,7 +146,7 @@ static LogicalResult importSequenceLength(Node &n) {
 }
 static Register sequenceLength("SequenceLength", importSequenceLength);
 
-/// The place that input `i` says, of a sequence of `size`; the end if absent.
+/// The index in input `i`, for a sequence of `size`; the end if it is absent.
 static FailureOr<int64_t> placeIn(Node &n, int i, int64_t size, bool isEnd) {
   if (!n.has(i))
     return isEnd ? size : size - 1;
@@ -205,7 +205,7 @@ static LogicalResult importConcatFromSequence(Node &n) {
 static Register concatFromSequence("ConcatFromSequence",
                                    importConcatFromSequence);
 
-/// The middle of each dimension, or zeros around it.
+/// Crops the middle of each dimension, or pads zeros around it.
 static LogicalResult importCenterCropPad(Node &n) {
   const Val x = n.input(0);
   ASSIGN_OR_FAIL(Dims wanted, n.ints(1));
@@ -218,7 +218,7 @@ static LogicalResult importCenterCropPad(Node &n) {
     ASSIGN_OR_FAIL(int64_t axis, n.axis(entry, x.rank()));
     if (size < 1)
       return n.error("asks for the shape " + str(wanted));
-    // What is left over of an odd number is at the end.
+    // The extra element of an odd number goes to the end.
     int64_t more = size - x.dims[axis];
     low[axis] = more / 2;
     high[axis] = more - more / 2;

@@ -1,4 +1,4 @@
-// Pointwise.cpp - arithmetic and functions, element by element.
+// Pointwise.cpp - elementwise arithmetic and functions.
 
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Elementary.h"
@@ -97,7 +97,7 @@ static LogicalResult importIsInf(Node &n) {
 }
 static Register isInf("IsInf", importIsInf);
 
-/// The one thing that detach() leaves in a file is the exporter's note.
+/// A detach() leaves only the exporter's note in a file.
 static LogicalResult importIdentity(Node &n) {
   std::optional<TorchCall> call = torchCallOf(n.proto);
   if (call && call->calls("aten.detach"))

@@ -1,5 +1,5 @@
-// Random.cpp - dropout, and random numbers. They are the step's own: a node's
-// seed is not read.
+// Random.cpp - dropout, and random numbers. The step's seed replaces a node's
+// own, which isn't read.
 
 #include "frontends/common/ops/Random.h"
 #include "frontends/common/ops/Logic.h"
@@ -11,12 +11,12 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// A step draws by its own seed, its number and the sample's.
+/// The draws depend on the step's seed, its number and the sample.
 static constexpr const char *kSeed = "seed";
 
 static LogicalResult importDropout(Node &n) {
   const Val in = n.input(0);
-  n.ignore({kSeed, "ratio"}); // An attribute of sets that drop nothing.
+  n.ignore({kSeed, "ratio"}); // Used only by sets whose nodes drop nothing.
   double p = 0.5;
   if (n.has(1)) {
     ASSIGN_OR_FAIL(Array ratio, n.array(1));
@@ -36,7 +36,7 @@ static LogicalResult importDropout(Node &n) {
 }
 static Register dropoutOp("Dropout", importDropout);
 
-/// The type that a node asks for, or `otherwise`; of floats.
+/// The float type in the node's attribute, or `otherwise`.
 static FailureOr<ElementType> typeOf(Node &n, ElementType otherwise) {
   int64_t number = n.intAttr("dtype", 0);
   if (!number)
@@ -47,7 +47,7 @@ static FailureOr<ElementType> typeOf(Node &n, ElementType otherwise) {
   return *type;
 }
 
-/// The shape of input 0, or the attribute's.
+/// The shape of input 0, or of the attribute.
 static FailureOr<std::pair<Dims, ElementType>> drawn(Node &n, bool isLike) {
   n.ignore({kSeed});
   ElementType type =
@@ -93,7 +93,7 @@ static Register randomNormal("RandomNormal", importNormal);
 static LogicalResult importNormalLike(Node &n) { return drawNormal(n, true); }
 static Register randomNormalLike("RandomNormalLike", importNormalLike);
 
-/// One with the probability that the input says.
+/// One with the probability in the input, else zero.
 static LogicalResult importBernoulli(Node &n) {
   const Val p = n.input(0);
   n.ignore({kSeed});

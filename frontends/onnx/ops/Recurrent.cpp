@@ -50,7 +50,7 @@ static LogicalResult layer(Node &n, Recurrence::Kind kind) {
   Val x = n.input(0);
   if (x.rank() != 3 || n.input(1).rank() != 3 || n.input(2).rank() != 3)
     return n.error("inputs of shape " + str(x.dims));
-  n.ignore({"hidden_size"}); // The weights' own.
+  n.ignore({"hidden_size"}); // The weights determine it.
   std::string direction = n.stringAttr("direction", "forward");
   int64_t directions = direction == "bidirectional" ? 2 : 1;
   if (failed(checkActivations(n, kind, directions)))
@@ -90,7 +90,7 @@ static LogicalResult layer(Node &n, Recurrence::Kind kind) {
       ASSIGN_OR_FAIL(r.peepholes, entry(n, n.input(7), i));
     }
     r.reverse = i == 1 || direction == "reverse";
-    // ONNX has an LSTM's gates as i, o, f, g, and a GRU's as z, r, n.
+    // ONNX orders an LSTM's gates as i, o, f, g, and a GRU's as z, r, n.
     r.gates = kind == Recurrence::Lstm  ? Dims{0, 2, 3, 1}
               : kind == Recurrence::Gru ? Dims{1, 0, 2}
                                         : Dims{0};

@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// What the node reduces over. With nothing said about axes: all of them.
+/// The dimensions of the reduction; all of them if no axes are given.
 static FailureOr<Dims> dimsOf(Node &n) {
   int64_t rank = n.input(0).rank();
   ASSIGN_OR_FAIL(std::optional<Dims> axes, n.axes(1, rank));
@@ -33,7 +33,7 @@ TMC_REDUCTION(ReduceMax, reduceMax);
 TMC_REDUCTION(ReduceMin, reduceMin);
 TMC_REDUCTION(ReduceLogSumExp, logSumExp);
 
-/// A sum of what `before` makes of the input, and `after` of the sum.
+/// Reduces to `after` of the sum of `before` of the input.
 static LogicalResult sumOf(Node &n, llvm::function_ref<Value(Value)> before,
                            llvm::function_ref<Value(Value)> after) {
   ASSIGN_OR_FAIL(Dims dims, dimsOf(n));

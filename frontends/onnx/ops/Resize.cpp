@@ -1,4 +1,4 @@
-// Resize.cpp - images in another size.
+// Resize.cpp - resizes images.
 
 #include "frontends/common/ops/Resize.h"
 #include "frontends/onnx/Node.h"
@@ -46,7 +46,7 @@ static FailureOr<ResizeRule> ruleOf(Node &n) {
   return rule;
 }
 
-/// Where a crop begins and ends along each axis: all beginnings, then all ends.
+/// The begin and end of a crop along each axis: all beginnings, then all ends.
 static LogicalResult readCrop(Node &n, size_t axes, ResizeRule &rule) {
   ASSIGN_OR_FAIL(Array array, n.array(1));
   std::vector<double> roi = array.floats();
@@ -58,13 +58,14 @@ static LogicalResult readCrop(Node &n, size_t axes, ResizeRule &rule) {
   return success();
 }
 
-/// The product is one of f32, whose rounding makes whole numbers whole: ten
+/// The product is computed in f32, whose rounding gives whole numbers: ten
 /// times 0.7 is seven.
 static double sizeOf(int64_t in, double scale) {
   return std::floor(static_cast<float>(in) * static_cast<float>(scale));
 }
 
-/// One scale for all axes, so that none is larger (or smaller) than asked for.
+/// One scale for all axes, so that no axis becomes larger (or smaller) than
+/// requested.
 static LogicalResult keepAspect(Node &n, ArrayRef<int64_t> in,
                                 std::vector<double> &scales,
                                 std::vector<double> &sizes) {
@@ -83,9 +84,9 @@ static LogicalResult keepAspect(Node &n, ArrayRef<int64_t> in,
   return success();
 }
 
-/// What PyTorch's call says beyond the node: the exporter leaves out factors
-/// where it writes sizes, and knows no other meaning of aligned corners than
-/// ONNX's. `sizes` are of the last dimensions.
+/// Reads more from PyTorch's call than the node holds: the exporter leaves out
+/// factors if it writes sizes, and it writes aligned corners only in ONNX's
+/// meaning. `sizes` are those of the last dimensions.
 static void readCall(Node &n, ArrayRef<int64_t> in, ArrayRef<double> sizes,
                      std::vector<double> &scales, ResizeRule &rule) {
   std::optional<TorchCall> call = torchCallOf(n.proto);
@@ -123,13 +124,13 @@ static LogicalResult importResize(Node &n) {
       ASSIGN_OR_FAIL(entry, n.axis(entry, x.rank()));
     }
   }
-  n.ignoreInput(1); // A region means nothing without a crop.
+  n.ignoreInput(1); // A region is used only by crops.
   if (rule.place == ResizeRule::Crop && failed(readCrop(n, axes.size(), rule)))
     return failure();
   std::vector<double> scales, sizes;
   Dims in;
   bool hasSizes = n.has(3);
-  n.ignoreInput(2); // Older sets want scales beside sizes, of no element.
+  n.ignoreInput(2); // Older sets require an empty `scales` input beside sizes.
   ASSIGN_OR_FAIL(Array given, n.array(hasSizes ? 3 : 2));
   (hasSizes ? sizes : scales) = given.floats();
   for (double &scale : scales)
@@ -152,8 +153,8 @@ static LogicalResult importResize(Node &n) {
 }
 static Register resizeOp("Resize", importResize);
 
-/// The same in operator set 9: elements repeat, or are interpolated, from each
-/// one's beginning.
+/// The same in operator set 9: elements repeat, or are interpolated, from the
+/// beginning of each one.
 static LogicalResult importUpsample(Node &n) {
   const Val x = n.input(0);
   ResizeRule rule;

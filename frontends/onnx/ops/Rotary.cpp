@@ -25,8 +25,7 @@ static FailureOr<Val> anglesOf(Node &n, int i, int64_t time, int64_t half) {
   return unsqueeze(n, table, {2});
 }
 
-/// The first and second of each pair that is turned together: halves, or
-/// neighbours.
+/// The first and second elements of the rotated pairs: halves, or neighbours.
 static FailureOr<std::pair<Val, Val>> pairsOf(Node &n, const Val &x,
                                               int64_t half, bool interleaved) {
   int64_t step = interleaved ? 2 : 1, second = interleaved ? 1 : half;

@@ -1,4 +1,4 @@
-// Sample.cpp - images read at places that may be computed.
+// Sample.cpp - reads images at positions that a step may compute.
 
 #include "frontends/common/ops/Sample.h"
 #include "frontends/onnx/Node.h"
@@ -12,7 +12,7 @@ static LogicalResult importGridSample(Node &n) {
   std::string mode = n.stringAttr("mode", "linear");
   std::string beyond = n.stringAttr("padding_mode", "zeros");
   how.alignCorners = n.intAttr("align_corners", 0);
-  // Until operator set 20, the modes had the names of two dimensions.
+  // Before operator set 20, the modes had the names of two dimensions.
   if (mode == "nearest")
     how.mode = Sampling::Nearest;
   else if (mode == "cubic" || mode == "bicubic")
@@ -51,7 +51,7 @@ static LogicalResult importRoiAlign(Node &n) {
   if (mode != "avg" && mode != "max")
     return n.unsupported("boxes pooled by mode '" + mode + "'");
   pool.largest = mode == "max";
-  // Set 16 made halves the default, which sets before it hadn't.
+  // Set 16 made half pixels the default; sets before it don't have them.
   pool.aligned = n.stringAttr("coordinate_transformation_mode",
                               n.opset < 16 ? "output_half_pixel"
                                            : "half_pixel") == "half_pixel";
@@ -69,7 +69,7 @@ static LogicalResult importDeformConv(Node &n) {
   conv.spec.strides = n.intsAttr("strides").value_or(Dims());
   conv.spec.dilations = n.intsAttr("dilations").value_or(Dims());
   conv.spec.padding = n.intsAttr("pads").value_or(Dims());
-  n.ignore({"kernel_shape"}); // The filters' own.
+  n.ignore({"kernel_shape"}); // The filters determine it.
   conv.groups = n.intAttr("group", 1);
   conv.offsetGroups = n.intAttr("offset_group", 1);
   return n.set(convolveDeformed(n, conv));

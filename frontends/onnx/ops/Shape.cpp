@@ -1,4 +1,4 @@
-// Shape.cpp - shapes as values, and tensors in other shapes.
+// Shape.cpp - shapes as values, and reshapes.
 
 #include "frontends/common/ops/Shape.h"
 #include "frontends/Checked.h"
@@ -84,7 +84,7 @@ static LogicalResult importTranspose(Node &n) {
   for (int64_t i = x.rank(); i-- > 0;)
     reversed.push_back(i);
   Dims perm = n.intsAttr("perm").value_or(reversed);
-  for (int64_t &dim : perm) // Exporters count from the end, too.
+  for (int64_t &dim : perm) // Exporters also count from the end.
     if (dim < 0)
       dim += x.rank();
   return n.set(transpose(n, x, perm));

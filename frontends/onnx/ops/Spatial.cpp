@@ -40,7 +40,7 @@ static LogicalResult importConvTranspose(Node &n) {
   spec.autoPad = WindowSpec::Given;
   if ((wanted || how.rfind("SAME", 0) == 0) && x.rank() > 2 &&
       w.rank() == x.rank()) {
-    // What is too much is cut off at both ends.
+    // The excess is cut off at both ends.
     size_t spatial = x.rank() - 2;
     auto entry = [&](const Dims &list, size_t i, int64_t otherwise) {
       return i < list.size() ? list[i] : otherwise;
@@ -68,7 +68,8 @@ static LogicalResult importConvTranspose(Node &n) {
 static Register convTranspose("ConvTranspose", importConvTranspose);
 
 static LogicalResult importMaxPool(Node &n) {
-  n.ignore({"storage_order"}); // Of places, if something reads them.
+  // The storage order concerns only the indices.
+  n.ignore({"storage_order"});
   if (n.isUsed(1)) {
     ASSIGN_OR_FAIL(Val places, placesOfMaxima(n, n.input(0), windowOf(n),
                                               n.intAttr("storage_order", 0)));
@@ -89,7 +90,7 @@ static LogicalResult importMaxUnpool(Node &n) {
   spec.padding.resize(2 * spatial, 0);
   if (spec.size.size() != spatial)
     return n.error("kernel_shape is " + str(spec.size));
-  // The places are those in what was pooled.
+  // The indices refer to the tensor before pooling.
   Dims dims(x.dims);
   constexpr int64_t kLimit = 1 << 24;
   for (size_t d = 0; d < spatial; ++d) {

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// Input `i`, one number.
+/// The number in input `i`.
 static FailureOr<double> numberOf(Node &n, int i) {
   ASSIGN_OR_FAIL(Array array, n.array(i));
   if (array.size() != 1)
@@ -17,7 +17,7 @@ static FailureOr<double> numberOf(Node &n, int i) {
   return array.floats()[0];
 }
 
-/// The same, a whole one.
+/// The integer in input `i`.
 static FailureOr<int64_t> wholeOf(Node &n, int i) {
   ASSIGN_OR_FAIL(Array array, n.array(i));
   if (array.size() != 1 || isFloat(array.type()))
@@ -27,7 +27,7 @@ static FailureOr<int64_t> wholeOf(Node &n, int i) {
 
 static LogicalResult importDFT(Node &n) {
   const Val x = n.input(0);
-  // The axis became an input, and the default another, in set 20.
+  // Set 20 made the axis an input and changed its default.
   int64_t entry = n.opset < 20 ? n.intAttr("axis", 1) : -2;
   if (n.opset >= 20 && n.has(2)) {
     ASSIGN_OR_FAIL(entry, wholeOf(n, 2));

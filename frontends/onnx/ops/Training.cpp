@@ -1,5 +1,5 @@
-// Training.cpp - ai.onnx.preview.training: steps of optimizers as operators,
-// and gradients of a part of the graph.
+// Training.cpp - ai.onnx.preview.training: optimizer steps as operators, and
+// gradients of a part of the graph.
 
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Pointwise.h"
@@ -23,8 +23,8 @@ constexpr const char *kDomain = "ai.onnx.preview.training";
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Inputs are the rate, the number of steps done, and, for each of n weights,
-/// all the weights, all their gradients, all the states of one kind, ...
+/// The inputs are the rate, the number of steps done, and, for n weights, all
+/// the weights, all their gradients, all the states of one kind, ...
 class Optimizer {
 public:
   Optimizer(Node &n, int states) : n(n), kinds(2 + states) {}
@@ -48,7 +48,8 @@ public:
     return failed(v) ? mlir::failure() : n.set(kind * count + i, *v);
   }
 
-  /// The gradient with that of norm_coefficient / 2 times the weight's square.
+  /// The gradient plus the gradient of norm_coefficient / 2 times the weight's
+  /// square.
   FailureOr<Val> regularized(int i) {
     ASSIGN_OR_FAIL(
         Val part,
@@ -64,7 +65,7 @@ public:
     ASSIGN_OR_FAIL(Val second, multiply(n, {y, number(b)}));
     return add(n, {first, second});
   }
-  /// The number of steps, and whether there were any.
+  /// The number of earlier steps; `isLater` is true if there were any.
   FailureOr<Val> steps() { return castTo(n, n.input(1), weight(0).type); }
   FailureOr<Val> isLater() {
     ASSIGN_OR_FAIL(Val t, steps());
@@ -178,7 +179,7 @@ static Register momentum(kDomain, "Momentum", importMomentum);
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reverse-mode differentiation of what stands between `roots` and a value.
+/// Reverse-mode differentiation of the ops between `roots` and a value.
 class Backward {
 public:
   Backward(Node &n, ArrayRef<Value> roots) : n(n) {
@@ -244,7 +245,7 @@ LogicalResult Backward::run(Value y) {
 }
 
 /// The gradient of `y` by each of `xs`; both are names in the graph. The inputs
-/// are the values of `xs` and `zs`, for which the graph's own stand.
+/// are the values of `xs` and `zs`; the graph's own values take their place.
 static LogicalResult importGradient(Node &n) {
   const auto *xs = n.attribute("xs");
   const Val &y = n.importer.lookup(n.stringAttr("y", ""));

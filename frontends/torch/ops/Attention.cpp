@@ -1,4 +1,4 @@
-// Attention.cpp - scaled dot-product attention, by its name.
+// Attention.cpp - scaled dot-product attention as one operator.
 
 #include "frontends/common/ops/Attention.h"
 #include "frontends/Checked.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// `dims` of four or fewer: those before the last three as one.
+/// `dims` with at most four entries: those before the last three are merged.
 static FailureOr<Dims> asFour(Call &c, ArrayRef<int64_t> dims) {
   if (dims.size() <= 4)
     return Dims(dims);
@@ -56,7 +56,7 @@ static LogicalResult importAttention(Call &c) {
   ASSIGN_OR_FAIL(bool grouped, c.flag("enable_gqa", false));
   int64_t heads = nn::tensorType(attention.query).getDimSize(2);
   int64_t keyHeads = nn::tensorType(attention.key).getDimSize(2);
-  // One head of keys is broadcast.
+  // A single head of keys is broadcast.
   if (!grouped && heads != keyHeads && keyHeads != 1)
     return c.error(Twine(heads) + " heads of queries and " + Twine(keyHeads) +
                    " of keys");

@@ -3,10 +3,10 @@
 //
 //   z: complex [B, T]   here [B, T, 2]
 //
-// A call that reads or makes such numbers is imported by the functions that are
-// registered for them alone (here, ComplexShape.cpp, ComplexProducts.cpp); what
-// isn't is refused, so that no operator takes the last dimension for one of the
-// user's.
+// Calls that read or make complex numbers are imported only by functions that
+// are registered for them (here, ComplexShape.cpp, ComplexProducts.cpp). All
+// other operators are refused, so that none takes the last dimension for one of
+// the user's.
 
 #include "frontends/torch/ops/Complex.h"
 #include "frontends/Checked.h"
@@ -88,7 +88,7 @@ static LogicalResult importComplex(Call &c) {
 }
 static RegisterComplex complexOp("complex", importComplex);
 
-/// The size, without a gradient at 0.
+/// The absolute value, without a gradient at 0.
 static LogicalResult importAbs(Call &c) {
   ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
   return c.set(rootOf(z.real * z.real + z.imaginary * z.imaginary).value());
@@ -176,11 +176,11 @@ static RegisterComplex negativeOp("neg", importNegative);
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a transform is divided by, of its points.
+/// The divisor of a transform, as a power of its number of points.
 enum class Norm { None, Root, All };
 } // namespace
 
-/// `norm` of a transform that isn't inverse, or that is.
+/// The normalization of a forward or an inverse transform.
 static FailureOr<Norm> normOf(Call &c, bool inverse) {
   ASSIGN_OR_FAIL(std::string name, c.text("norm", "backward"));
   if (name == "ortho")
@@ -197,7 +197,7 @@ struct Transform {
 };
 } // namespace
 
-/// `self` along `dims`, each cut or filled to its entry of `sizes`.
+/// `self` transformed along `dims`, each cut or padded to its entry of `sizes`.
 static LogicalResult transformed(Call &c, const Transform &how, Norm norm,
                                  ArrayRef<int64_t> dims,
                                  ArrayRef<int64_t> sizes) {
@@ -210,7 +210,8 @@ static LogicalResult transformed(Call &c, const Transform &how, Norm norm,
   }
   double points = 1, divided = 1;
   bool isToReal = how.inverse && how.oneSided;
-  // Real numbers are transformed along the last dimension first, and made last.
+  // Real numbers are transformed along the last dimension first; real results
+  // are made along it last.
   for (size_t i = 0; i < dims.size(); ++i) {
     size_t k = isToReal ? i : dims.size() - 1 - i;
     Fourier along;
@@ -236,7 +237,7 @@ static LogicalResult transformed(Call &c, const Transform &how, Norm norm,
   return c.set(x);
 }
 
-/// The sizes of the transform along `dims`, where none are given.
+/// The default sizes of the transform along `dims`.
 static Dims sizesOf(Call &c, const Transform &how, ArrayRef<int64_t> dims) {
   Dims sizes;
   for (int64_t dim : dims)
@@ -259,7 +260,7 @@ static LogicalResult alongOne(Call &c, const Transform &how) {
   return transformed(c, how, norm, Dims{dim}, Dims{size});
 }
 
-/// `otherwise`: the dimensions where none are given, all if it is empty.
+/// `otherwise`: the default dimensions, all if it is empty.
 static LogicalResult alongMany(Call &c, const Transform &how,
                                ArrayRef<int64_t> otherwise) {
   int64_t rank = countedRank(c);
@@ -303,7 +304,7 @@ TMC_TRANSFORM(ifft, true, false);
 TMC_TRANSFORM(rfft, false, true);
 TMC_TRANSFORM(irfft, true, true);
 
-/// Core ATen's: the kinds of norm are numbers.
+/// Core ATen's operators: the kinds of norm are numbers.
 static LogicalResult core(Call &c, const Transform &how) {
   ASSIGN_OR_FAIL(Dims dims, c.integers("dim", std::nullopt));
   ASSIGN_OR_FAIL(int64_t norm, c.integer("normalization", std::nullopt));
@@ -333,7 +334,7 @@ static LogicalResult importComplexToReal(Call &c) {
 }
 static RegisterComplex complexToReal("_fft_c2r", importComplexToReal);
 
-/// Of a signal [L] or [B, L]: [..., frequencies, pieces].
+/// For a signal [L] or [B, L]: [..., frequencies, pieces].
 static LogicalResult importStft(Call &c) {
   Val x = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t points, c.integer("n_fft", std::nullopt));
@@ -341,12 +342,12 @@ static LogicalResult importStft(Call &c) {
   ASSIGN_OR_FAIL(int64_t length, c.integer("win_length", points));
   ASSIGN_OR_FAIL(bool normalized, c.flag("normalized", false));
   ASSIGN_OR_FAIL(bool oneSided, c.flag("onesided", !c.isComplex("self")));
-  // One overload has it, by default true.
+  // One overload has this argument, by default true.
   ASSIGN_OR_FAIL(
       bool center,
       c.flag("center", StringRef(c.data.target).ends_with(".center")));
-  // The result is of complex numbers, or another operator; what isn't centred
-  // isn't padded.
+  // The result is complex, or the file has another operator. A signal that
+  // isn't centred isn't padded.
   c.ignore({"return_complex", "pad_mode"});
   Val window = c.tensor("window");
   if (center || c.isComplex("self") || x.rank() < 1 || x.rank() > 2 ||

@@ -1,4 +1,4 @@
-// Complex.h - what operators of complex numbers share.
+// Complex.h - helpers of operators on complex numbers.
 
 #ifndef TMC_FRONTENDS_TORCH_OPS_COMPLEX_H
 #define TMC_FRONTENDS_TORCH_OPS_COMPLEX_H
@@ -7,7 +7,7 @@
 
 namespace tmc::torch_import {
 
-/// A number of each element; of a real one, the second is 0.
+/// The parts of complex elements; the imaginary part of a real number is 0.
 struct Parts {
   Expression real, imaginary;
 };
@@ -15,10 +15,10 @@ struct Parts {
 /// The real parts of pairs (0), or the imaginary ones (1).
 mlir::FailureOr<Val> halfOf(Call &c, const Val &z, int64_t which);
 
-/// Both of the argument `name`.
+/// Both parts of the argument `name`.
 mlir::FailureOr<Parts> partsOf(Call &c, const char *name);
 
-/// The result is the pairs of two values, which broadcast.
+/// Sets the result to the pairs of two values, which broadcast.
 mlir::LogicalResult setParts(Call &c, const Expression &real,
                              const Expression &imaginary);
 

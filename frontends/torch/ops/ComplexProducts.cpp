@@ -14,7 +14,7 @@ using namespace tmc;
 using namespace tmc::torch_import;
 
 namespace {
-/// A factor's parts; a real one has no imaginary part.
+/// A factor's parts; a real factor has no imaginary part.
 struct Factor {
   Val real, imaginary;
 };
@@ -32,7 +32,7 @@ static FailureOr<Factor> factorOf(Call &c, const Val &v, bool isComplex) {
   return factor;
 }
 
-/// x times y, where `product` multiplies real ones.
+/// x times y, where `product` multiplies real factors.
 static FailureOr<Factor> times(Call &c, const Factor &x, const Factor &y,
                                ProductFn product) {
   Factor result;
@@ -84,8 +84,9 @@ static RegisterComplex bmm("bmm", importMm);
 // Einstein's summation
 //===----------------------------------------------------------------------===//
 
-/// Terms are those of the product of all operands' parts: of each operand the
-/// real part or the imaginary one, times i to the number of the latter.
+/// The product of all operands is a sum of terms. Each term takes the real or
+/// the imaginary part of each operand, times i to the number of imaginary
+/// parts.
 static LogicalResult importEinsum(Call &c) {
   constexpr size_t kMostOperands = 6; // 2^6 sums.
   ASSIGN_OR_FAIL(std::string equation, c.text("equation", ""));

@@ -1,8 +1,8 @@
-// ComplexShape.cpp - complex numbers in other shapes, cut, joined and written.
+// ComplexShape.cpp - complex numbers reshaped, split, joined and written.
 //
-// Most operators count dimensions from the front, or from an end that is given
-// to them: with the dimension of pairs hidden (Call::hidden), their own
-// importers do.
+// Most operators count dimensions from the front, or from an end that is passed
+// to them: with the dimension of pairs hidden (Call::hidden), their importers
+// for floats work.
 
 #include "frontends/Checked.h"
 #include "frontends/common/Importer.h"
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// As of floats, with the dimension of pairs hidden.
+/// Imports the call as for floats, with the dimension of pairs hidden.
 static LogicalResult importCounted(Call &c) {
   for (const std::string &name : c.data.reads())
     if (!c.reader.isComplex(name) && isFloat(c.importer.lookup(name).type))
@@ -40,13 +40,13 @@ static RegisterComplex sum("sum", importCounted);
 static RegisterComplex mean("mean", importCounted);
 static RegisterComplex copy("copy", importCounted);
 
-/// Zeros, whatever else the memory would hold.
+/// Zeros, also for uninitialized memory.
 static LogicalResult importZeros(Call &c) {
-  c.ignore({"dtype"}); // Of the two sizes, f32 is computed.
+  c.ignore({"dtype"}); // For both sizes, f32 is computed.
   const bool isLike = !c.has("size");
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", self.dims));
-  // The result is complex, what it is like may be real.
+  // The result is complex, but the tensor whose shape it takes may be real.
   if (!isLike || !c.isComplex("self"))
     dims.push_back(2);
   if (!c.reader.isComplex(c.data.makes()[0]))
@@ -84,7 +84,7 @@ static LogicalResult importDetach(Call &c) {
 }
 static RegisterComplex detach("detach", importDetach);
 
-/// The dimensions that PyTorch counts.
+/// The number of dimensions that PyTorch counts.
 static int64_t rankOf(const Val &z) { return z.rank() - 1; }
 
 static LogicalResult viewedAs(Call &c, const char *name) {
@@ -156,7 +156,7 @@ static LogicalResult importSelect(Call &c) {
 }
 static RegisterComplex selectOp("select", importSelect);
 
-/// One tensor of indices, of the first dimension.
+/// Only one tensor of indices, for the first dimension.
 static LogicalResult importIndex(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
   if (given.size() != 1 || given[0].isAbsent() ||

@@ -1,4 +1,4 @@
-// Diagonal.cpp - diagonals of matrices, and matrices of diagonals.
+// Diagonal.cpp - diagonals of matrices, and matrices made from diagonals.
 
 #include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Generate.h"
@@ -14,7 +14,7 @@ using namespace tmc::torch_import;
 namespace {
 /// A diagonal of the matrices over two dimensions.
 struct Diagonal {
-  int64_t offset = 0; ///< How far to the right of the main one.
+  int64_t offset = 0; ///< The distance to the right of the main one.
   int64_t first = 0, second = 1;
 };
 } // namespace
@@ -39,7 +39,7 @@ static FailureOr<Diagonal> diagonalOf(Call &c, int64_t rank, int64_t first,
   return d;
 }
 
-/// The order of dimensions that brings two of `rank` to the end.
+/// The permutation that moves two of `rank` dimensions to the end.
 static Dims toTheEnd(int64_t rank, int64_t first, int64_t second) {
   Dims perm;
   for (int64_t dim = 0; dim < rank; ++dim)
@@ -49,8 +49,8 @@ static Dims toTheEnd(int64_t rank, int64_t first, int64_t second) {
   return perm;
 }
 
-/// The elements of diagonals, along a last dimension: of matrices as rows, each
-/// as many elements and one behind the one before.
+/// The elements of diagonals, along a last dimension: in the flattened matrix,
+/// the distance between them is the row length plus one.
 static FailureOr<Val> taken(Call &c, const Val &x, const Diagonal &d) {
   ASSIGN_OR_FAIL(Val m, transpose(c, x, toTheEnd(x.rank(), d.first, d.second)));
   int64_t rows = x.dims[d.first], columns = x.dims[d.second];
@@ -64,8 +64,8 @@ static FailureOr<Val> taken(Call &c, const Val &x, const Diagonal &d) {
                  columns + 1, length);
 }
 
-/// Matrices that have the last dimension of `x` as a diagonal, and zeros
-/// elsewhere, over two dimensions of the result.
+/// Matrices over two dimensions of the result that have the last dimension of
+/// `x` as a diagonal, and zeros elsewhere.
 static FailureOr<Val> embedded(Call &c, const Val &x, const Diagonal &d) {
   int64_t last = x.rank() - 1;
   Dims low(x.rank(), 0), high(x.rank(), 0);
@@ -104,7 +104,7 @@ static LogicalResult importDiagEmbed(Call &c) {
 }
 static Register diagEmbed("diag_embed", importDiagEmbed);
 
-/// Of a vector the matrix, of a matrix the vector.
+/// A vector becomes a diagonal matrix, a matrix its diagonal.
 static LogicalResult importDiag(Call &c) {
   const Val self = c.tensor("self");
   Diagonal d;
@@ -132,7 +132,7 @@ static LogicalResult importTrace(Call &c) {
 }
 static Register trace("trace", importTrace);
 
-/// Matrices along the diagonal of one.
+/// Puts matrices along the diagonal of one matrix.
 static LogicalResult importBlockDiag(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, c.tensors("tensors"));
   if (parts.empty())

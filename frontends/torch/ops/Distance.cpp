@@ -1,4 +1,4 @@
-// Distance.cpp - norms, and how far or how alike vectors are.
+// Distance.cpp - norms, distances and similarities of vectors.
 
 #include "frontends/torch/ops/Distance.h"
 #include "frontends/common/ops/Activation.h"
@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// The norm of `order` over `dims`: the largest or smallest size where that is
-/// infinite, how many aren't 0 where it is 0.
+/// The norm of `order` over `dims`: the largest or smallest absolute value for
+/// an infinite order, the number of nonzero elements for order 0.
 static FailureOr<Val> normAlong(Call &c, const Val &x, double order,
                                 ArrayRef<int64_t> dims, bool keep) {
   Expression size = Expression(c, x).of(absolute);
@@ -50,7 +50,8 @@ static Register vectorNorm("linalg_vector_norm", importVectorNorm);
 static Register norm("norm", importVectorNorm);
 static Register frobenius("frobenius_norm", importVectorNorm);
 
-/// Of matrices the root of all squares; others need their singular values.
+/// For matrices only the root of the sum of squares; other norms need singular
+/// values.
 static LogicalResult importMatrixNorm(Call &c) {
   ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
   bool isNamed = c.has("ord") && c.argument("ord")->kind == Arg::String;
@@ -78,11 +79,11 @@ static Register linalgNorm("linalg_norm", importMatrixNorm);
 static Register matrixNorm("linalg_matrix_norm", importMatrixNorm);
 
 //===----------------------------------------------------------------------===//
-// Of two vectors
+// Two vectors
 //===----------------------------------------------------------------------===//
 
-/// The products of vectors of unit length over a dimension, where lengths are
-/// at least `eps`.
+/// The products of vectors over a dimension, divided by their lengths, which
+/// count as at least `eps`.
 static LogicalResult importCosine(Call &c) {
   ASSIGN_OR_FAIL(Promoted both, promote(c, {"x1", "x2"}));
   ASSIGN_OR_FAIL(Dims dims, commonShape(c, both.values));
@@ -131,7 +132,8 @@ static LogicalResult importDist(Call &c) {
 }
 static Register dist("dist", importDist);
 
-/// Of each row of x1 [..., P, M] to each of x2 [..., R, M]: [..., P, R].
+/// The distances of each row of x1 [..., P, M] to each row of x2 [..., R, M]:
+/// [..., P, R].
 static LogicalResult importCdist(Call &c) {
   ASSIGN_OR_FAIL(Promoted both, promote(c, {"x1", "x2"}));
   ASSIGN_OR_FAIL(double order, c.number("p", 2));

@@ -1,4 +1,4 @@
-// Distance.h - how far vectors are, also as parts of losses.
+// Distance.h - distances of vectors, also for losses.
 
 #ifndef TMC_FRONTENDS_TORCH_OPS_DISTANCE_H
 #define TMC_FRONTENDS_TORCH_OPS_DISTANCE_H

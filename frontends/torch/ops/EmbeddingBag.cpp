@@ -1,7 +1,7 @@
-// EmbeddingBag.cpp - rows of a table, joined by bags.
+// EmbeddingBag.cpp - looks rows of a table up, and reduces them by bags.
 //
-// Where bags begin must be known when the model is compiled. Rows whose index
-// is the padding count in no bag.
+// The beginnings of bags must be known at compile time. Rows with the padding
+// index don't count in any bag.
 
 #include "frontends/Checked.h"
 #include "frontends/common/ops/Expression.h"
@@ -19,7 +19,7 @@ using namespace tmc;
 using namespace tmc::torch_import;
 
 namespace {
-/// Where bags of `count` entries in a row begin and end.
+/// The beginnings and ends of bags in a row of `count` entries.
 struct Bags {
   std::vector<int64_t> begins, ends;
   int64_t count = 0;
@@ -31,7 +31,7 @@ struct Bags {
       most = std::max(most, ends[i] - begins[i]);
     return most;
   }
-  /// True if all bags have as many entries, and all entries a bag.
+  /// True if all bags have the same number of entries, and all entries a bag.
   bool areEven() const {
     int64_t end = 0;
     for (int64_t i = 0; i < size(); ++i) {
@@ -98,8 +98,8 @@ static FailureOr<Val> summed(Call &c, const Bags &bags, const Val &rows) {
                         chosen, 0, Joining::Add);
 }
 
-/// The largest of each bag's `rows` [entries, width], of equal ones the first:
-/// 0 of a bag without entries. `counts` [entries, 1] has 0 for padding.
+/// The largest of each bag's `rows` [entries, width], the first of equal ones;
+/// 0 for a bag without entries. `counts` [entries, 1] has 0 for padding.
 static FailureOr<Val> largest(Call &c, const Bags &bags, const Val &rows,
                               const Val &counts) {
   int64_t width = bags.longest();
@@ -109,7 +109,7 @@ static FailureOr<Val> largest(Call &c, const Bags &bags, const Val &rows,
                          " entries, joined by the largest");
   if (width == 0)
     return Val(Array::splat(rows.type, {bags.size(), rows.dims[1]}, 0));
-  // Short bags are filled with their neighbours, which don't count.
+  // Short bags are filled with entries of their neighbours, which don't count.
   std::vector<int64_t> places, isIn;
   for (int64_t i = 0; i < bags.size(); ++i)
     for (int64_t k = 0; k < width; ++k) {

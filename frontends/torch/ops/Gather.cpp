@@ -47,8 +47,8 @@ static LogicalResult importGather(Call &c) {
 }
 static Register gatherOp("gather", importGather);
 
-/// The same of indices that broadcast to all other dimensions; without a
-/// dimension, of all elements in a row.
+/// The same for indices that broadcast to all other dimensions; without a
+/// dimension, over all elements as one row.
 static LogicalResult importTakeAlong(Call &c) {
   Val self = c.tensor("self"), indices = c.tensor("indices");
   if (!c.has("dim")) {
@@ -74,7 +74,7 @@ static LogicalResult importTakeAlong(Call &c) {
 }
 static Register takeAlong("take_along_dim", importTakeAlong);
 
-/// Of all elements in a row.
+/// Indexes all elements as one row.
 static LogicalResult importTake(Call &c) {
   ASSIGN_OR_FAIL(Val row, viewed(c, c.tensor("self"), {-1}));
   return c.set(gather(c, row, c.tensor("index"), 0));
@@ -82,17 +82,17 @@ static LogicalResult importTake(Call &c) {
 static Register take("take", importTake);
 
 namespace {
-/// Indices of some dimensions, which broadcast together: with those dimensions
-/// in front, rows of places.
+/// Indices of some dimensions, which broadcast together: if those dimensions
+/// are moved to the front, the indices are rows of places.
 struct Indices {
-  Dims perm;      ///< The dimensions that are indexed, then the others.
-  Dims common;    ///< Of the indices together.
-  Val places;     ///< [common..., number of dimensions that are indexed]
-  int64_t at = 0; ///< Where the common dimensions stand in self[indices].
+  Dims perm;      ///< The indexed dimensions, then the others.
+  Dims common;    ///< The common shape of the indices.
+  Val places;     ///< [common..., number of indexed dimensions]
+  int64_t at = 0; ///< The position of the common dimensions in self[indices].
 };
 } // namespace
 
-/// The places of a mask that is known: a vector for each of its dimensions.
+/// The indices of true elements in a known mask: a vector for each dimension.
 static FailureOr<SmallVector<Val>> placesOf(Call &c, const Val &mask) {
   if (!c.foldable(mask))
     return c.unsupported("a choice by a mask, whose size isn't known");
@@ -117,7 +117,7 @@ static FailureOr<SmallVector<Val>> placesOf(Call &c, const Val &mask) {
   return values;
 }
 
-/// What self[indices] chooses; nothing if there are no indices.
+/// The choice of self[indices]; nothing if there are no indices.
 static FailureOr<std::optional<Indices>> indicesOf(Call &c, const Val &self) {
   ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
   SmallVector<std::pair<int64_t, Val>> indexed;
@@ -148,7 +148,8 @@ static FailureOr<std::optional<Indices>> indicesOf(Call &c, const Val &self) {
     result.common = *joined;
     result.perm.push_back(d);
   }
-  // Side by side, they are replaced where they stand; else in front.
+  // The common dimensions replace adjacent indexed dimensions at their place;
+  // otherwise they come first.
   int64_t first = indexed[0].first, last = indexed.back().first;
   bool areTogether = last - first + 1 == static_cast<int64_t>(indexed.size());
   result.at = areTogether ? first : 0;
@@ -167,7 +168,8 @@ static FailureOr<std::optional<Indices>> indicesOf(Call &c, const Val &self) {
   return std::optional<Indices>(result);
 }
 
-/// The order that brings the first `moved` dimensions behind the next `at`.
+/// The permutation that moves the first `moved` dimensions behind the next
+/// `at`.
 static Dims behind(int64_t rank, int64_t moved, int64_t at) {
   Dims perm;
   for (int64_t i = 0; i < at; ++i)
@@ -201,17 +203,17 @@ static Register indexOp("index", importIndex);
 static Register unsafeIndex("_unsafe_index", importIndex);
 
 //===----------------------------------------------------------------------===//
-// Written to places
+// Writes to chosen places
 //===----------------------------------------------------------------------===//
 
-/// self with values at self[indices], or added to what is there.
+/// self with values at self[indices], or with values added there.
 static LogicalResult importIndexPut(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Val values, castTo(c, c.tensor("values"), self.type));
   ASSIGN_OR_FAIL(bool adds, c.flag("accumulate", false));
   ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
   auto isGiven = [](const Val &v) { return !v.isAbsent(); };
-  // A number where a mask is true is a choice.
+  // A scalar where a mask is true is a select.
   if (given.size() == 1 && given[0].type == ElementType::Bool &&
       !c.foldable(given[0]) && values.dims.empty()) {
     Dims wide(given[0].dims);
@@ -227,7 +229,7 @@ static LogicalResult importIndexPut(Call &c) {
   ASSIGN_OR_FAIL(std::optional<Indices> indices, indicesOf(c, self));
   ASSIGN_OR_FAIL(Val front, transpose(c, self, indices->perm));
   int64_t count = indices->places.dims.back();
-  // The values as self[indices] has them, then with the indices in front.
+  // The values in the shape of self[indices], then with the indices in front.
   Dims rest(ArrayRef<int64_t>(front.dims).drop_front(count)), shape;
   int64_t common = indices->common.size(), at = indices->at;
   shape.append(rest.begin(), rest.begin() + at);
@@ -259,7 +261,7 @@ static LogicalResult scatterBy(Call &c, Joining how, bool withOld) {
   if (!c.has("src") || source.dims.empty()) {
     ASSIGN_OR_FAIL(source, expand(c, source, index.dims));
   }
-  // Only as many elements as there are indices are taken.
+  // Only as many elements as there are indices are used.
   for (int64_t d = 0; d < source.rank() && d < index.rank(); ++d)
     if (source.dims[d] > index.dims[d]) {
       ASSIGN_OR_FAIL(source, strided(c, source, d, 0, 1, index.dims[d]));
@@ -316,8 +318,9 @@ static LogicalResult importIndexReduce(Call &c) {
 }
 static Register indexReduce("index_reduce", importIndexReduce);
 
-/// Elements of `source` in a row at the places of self where `mask` is true. A
-/// mask that repeats along the last dimensions chooses rows of these.
+/// Writes the elements of `source`, in order, to the places of self where
+/// `mask` is true. A mask that repeats along the last dimensions chooses rows
+/// of these.
 static LogicalResult importMaskedScatter(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor("source"), self.type));
@@ -337,7 +340,7 @@ static LogicalResult importMaskedScatter(Call &c) {
       *given % *width)
     return c.error("elements of shape " + str(source.dims) + " for shape " +
                    str(self.dims));
-  // How many are chosen before each row.
+  // The number of chosen rows before each row.
   ASSIGN_OR_FAIL(Val flags, reshaped(c, chosen, {*rows}));
   ASSIGN_OR_FAIL(flags, castTo(c, flags, ElementType::F32));
   CumulativeSum before;
@@ -400,7 +403,7 @@ static LogicalResult importSliceScatter(Call &c) {
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
   ASSIGN_OR_FAIL(int64_t start, c.integer("start", 0));
   ASSIGN_OR_FAIL(int64_t step, c.integer("step", 1));
-  c.ignore({"end"}); // The piece's size says it.
+  c.ignore({"end"}); // The piece's size determines it.
   ASSIGN_OR_FAIL(Val piece, castTo(c, c.tensor("src"), self.type));
   if (self.dims.empty() || start == INT64_MIN)
     return c.error("writes into shape " + str(self.dims));

@@ -1,4 +1,4 @@
-// Gather.h - what operators that look rows up share.
+// Gather.h - helpers of operators that look rows up.
 
 #ifndef TMC_FRONTENDS_TORCH_OPS_GATHER_H
 #define TMC_FRONTENDS_TORCH_OPS_GATHER_H
@@ -7,9 +7,9 @@
 
 namespace tmc::torch_import {
 
-/// Refuses gradients of a table's rows that are divided by how often an index
-/// occurs: that is known of the whole batch only, and a step may see it in
-/// pieces. A sparse gradient has the same numbers.
+/// Refuses gradients of a table's rows that are divided by the count of their
+/// index: the count is that of the whole batch, and a step may see only pieces
+/// of it. A sparse gradient has the same numbers.
 mlir::LogicalResult checkTableGradients(Call &c);
 
 } // namespace tmc::torch_import

@@ -1,4 +1,4 @@
-// Generate.cpp - tensors made from numbers alone, and arithmetic on sizes.
+// Generate.cpp - tensors made only from numbers, and arithmetic on sizes.
 
 #include "frontends/common/ops/Generate.h"
 #include "frontends/Checked.h"
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// A number's type where none is given.
+/// A number's default type.
 static ElementType typeOf(Call &c, const std::string &name) {
   ElementType type = c.tensor(name).type;
   return isFloat(type) && c.isNumber(name) ? ElementType::F32 : type;
@@ -49,7 +49,7 @@ static LogicalResult importFull(Call &c) {
 }
 static Register full("full", importFull);
 
-/// Of shape `size`, of self's type where none is given.
+/// A tensor of shape `size`, by default of self's type.
 static LogicalResult importNewFull(Call &c) {
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
   ASSIGN_OR_FAIL(double value, c.number("fill_value", std::nullopt));
@@ -80,7 +80,8 @@ static LogicalResult importOnes(Call &c) { return ofSize(c, 1); }
 static Register ones("ones", importOnes);
 static Register newOnes("new_ones", importOnes);
 
-/// Programs do not depend on the content of unwritten memory: zeros will do.
+/// Programs don't depend on the content of unwritten memory, so zeros are
+/// valid.
 static LogicalResult importEmpty(Call &c) {
   c.ignore({"stride"});
   bool isNew = c.has("self");
@@ -104,7 +105,7 @@ static LogicalResult importEye(Call &c) {
 }
 static Register eye("eye", importEye);
 
-/// Rows and columns of the elements of a triangle.
+/// The row and column indices of the elements of a triangle.
 static LogicalResult triangleIndices(Call &c, bool upper) {
   ASSIGN_OR_FAIL(int64_t rows, c.integer("row", std::nullopt));
   ASSIGN_OR_FAIL(int64_t columns, c.integer("col", std::nullopt));
@@ -133,7 +134,7 @@ static LogicalResult importTriuIndices(Call &c) {
 }
 static Register triuIndices("triu_indices", importTriuIndices);
 
-/// `steps` numbers from start to end, evenly apart, each as `of` it.
+/// `of` applied to `steps` evenly spaced numbers from start to end.
 static LogicalResult evenly(Call &c, llvm::function_ref<double(double)> of) {
   ASSIGN_OR_FAIL(double start, c.number("start", std::nullopt));
   ASSIGN_OR_FAIL(double end, c.number("end", std::nullopt));
@@ -169,7 +170,7 @@ static Register zero("zero", importZerosLike); // zero_()
 static LogicalResult importOnesLike(Call &c) { return like(c, 1); }
 static Register onesLike("ones_like", importOnesLike);
 
-/// self, all of whose elements become `value`: fill_().
+/// self with all elements set to `value`: fill_().
 static LogicalResult importFill(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(double value, c.number("value", std::nullopt));
@@ -205,7 +206,7 @@ static LogicalResult importSymNumel(Call &c) {
 }
 static Register symNumel("sym_numel", importSymNumel);
 
-/// The one number that a tensor has.
+/// The number in a tensor of one element.
 static LogicalResult importItem(Call &c) {
   ASSIGN_OR_FAIL(Array array, c.known(c.tensor("self")));
   if (array.size() != 1)

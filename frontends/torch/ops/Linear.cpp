@@ -19,7 +19,7 @@ static LogicalResult importMatmul(Call &c) {
 }
 static Register matmulOp("matmul", importMatmul);
 
-/// Of two matrices, or of two batches of them.
+/// The product of two matrices, or of two batches of them.
 static LogicalResult importMm(Call &c) {
   return c.set(matmul(c, c.tensor("self"), c.tensor("mat2")));
 }
@@ -53,7 +53,7 @@ static LogicalResult importEinsum(Call &c) {
 }
 static Register einsumOp("einsum", importEinsum);
 
-/// Of experts: rows sorted by expert, and where those of each end.
+/// Products of experts: rows are sorted by expert, and `offs` are the ends.
 static LogicalResult importGrouped(Call &c) {
   Val x = c.tensor(c.has("self") ? "self" : "input");
   Val w = c.tensor(c.has("mat2") ? "mat2" : "weight");
@@ -63,5 +63,5 @@ static LogicalResult importGrouped(Call &c) {
 }
 static Register groupedMm("_grouped_mm", importGrouped);
 static Register groupedMmOp("grouped_mm", importGrouped);
-/// What a library registers where PyTorch has none of its own for the device.
+/// The name that a library registers if PyTorch has no kernel for the device.
 static Register groupedFallback("grouped_mm_fallback", importGrouped);

@@ -1,4 +1,4 @@
-// Loss.cpp - the losses that ATen has operators for: of labels and of targets.
+// Loss.cpp - ATen's loss operators, for labels and for targets.
 
 #include "frontends/torch/ops/Loss.h"
 #include "frontends/common/ops/CrossEntropy.h"
@@ -35,7 +35,7 @@ LogicalResult tmc::torch_import::reduced(Call &c, FailureOr<Val> losses) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of labels
+// Losses of labels
 //===----------------------------------------------------------------------===//
 
 static FailureOr<LabelLoss> labelLossOf(Call &c) {
@@ -45,7 +45,7 @@ static FailureOr<LabelLoss> labelLossOf(Call &c) {
   loss.weights = c.tensor("weight");
   ASSIGN_OR_FAIL(loss.ignored, c.integer("ignore_index", kIgnoredLabel));
   ASSIGN_OR_FAIL(loss.reduction, reductionOf(c));
-  // Scores of one sample are a row.
+  // The scores of a single sample are treated as one row.
   if (loss.scores.rank() == 1 && loss.labels.dims.empty() &&
       loss.reduction != Reduction::None) {
     ASSIGN_OR_FAIL(loss.scores, unsqueeze(c, loss.scores, {0}));
@@ -54,7 +54,7 @@ static FailureOr<LabelLoss> labelLossOf(Call &c) {
   return loss;
 }
 
-/// Shares of classes in place of labels; a mean is one over the rows.
+/// Shares of classes in place of labels; a mean divides by the number of rows.
 static LogicalResult importSoftCrossEntropy(Call &c, double smoothing) {
   ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "target"}));
   Val weights = c.tensor("weight");
@@ -75,7 +75,7 @@ static LogicalResult importCrossEntropy(Call &c) {
 }
 static Register crossEntropyOp("cross_entropy_loss", importCrossEntropy);
 
-/// The second result is the weight of all labels, for a backward pass.
+/// The second result, the weight of all labels, is for a backward pass.
 static LogicalResult importNll(Call &c) {
   if (c.isUsed(1))
     return c.unsupported("result 1");
@@ -89,7 +89,7 @@ static Register nllForward("nll_loss_forward", importNll);
 static Register nll2dForward("nll_loss2d_forward", importNll);
 
 //===----------------------------------------------------------------------===//
-// Of targets
+// Losses of targets
 //===----------------------------------------------------------------------===//
 
 static FailureOr<Val> difference(Call &c, ElementType &type) {
@@ -137,7 +137,7 @@ static LogicalResult importSmoothL1(Call &c) {
 }
 static Register smoothL1("smooth_l1_loss", importSmoothL1);
 
-/// delta times the smooth L1 loss of that width.
+/// delta times the smooth L1 loss with beta = delta.
 static LogicalResult importHuber(Call &c) {
   ASSIGN_OR_FAIL(double delta, c.number("delta", 1));
   if (!(delta > 0))

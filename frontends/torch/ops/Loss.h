@@ -1,4 +1,4 @@
-// Loss.h - what losses share.
+// Loss.h - helpers of losses.
 
 #ifndef TMC_FRONTENDS_TORCH_OPS_LOSS_H
 #define TMC_FRONTENDS_TORCH_OPS_LOSS_H
@@ -7,7 +7,7 @@
 
 namespace tmc::torch_import {
 
-/// Sets the result to `losses`, reduced as the call's `reduction` says.
+/// Sets the result to `losses`, reduced by the call's argument `reduction`.
 mlir::LogicalResult reduced(Call &c, mlir::FailureOr<Val> losses);
 
 } // namespace tmc::torch_import

@@ -1,5 +1,5 @@
-// MarginLoss.cpp - losses of what should be apart, and others that are formulas
-// of scores and targets.
+// MarginLoss.cpp - losses with a margin, and others that are formulas of scores
+// and targets.
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Expression.h"
@@ -53,7 +53,7 @@ static LogicalResult importCosineEmbedding(Call &c) {
   int64_t dim = both.values[0].rank() - 1;
   if (dim < 0)
     return c.error("an angle of numbers");
-  // x * y / sqrt((x^2 + e) (y^2 + e)), as PyTorch has it for this loss.
+  // x * y / sqrt((x^2 + e) (y^2 + e)), PyTorch's formula for this loss.
   auto sum = [&](const Expression &of) {
     return of.of([&](Site &s, const Val &v) {
       return reduceSum(s, v, Dims{dim}, false);
@@ -71,7 +71,7 @@ static LogicalResult importCosineEmbedding(Call &c) {
 static Register cosineEmbedding("cosine_embedding_loss", importCosineEmbedding);
 
 /// max(|anchor - positive| - |anchor - negative| + margin, 0); with `swap`, the
-/// negative is as near to the positive as it may be.
+/// distance to the negative is at most that between positive and negative.
 static LogicalResult importTriplet(Call &c) {
   ASSIGN_OR_FAIL(double margin, c.number("margin", 1));
   ASSIGN_OR_FAIL(double order, c.number("p", 2));
@@ -89,9 +89,9 @@ static LogicalResult importTriplet(Call &c) {
 }
 static Register triplet("triplet_margin_loss", importTriplet);
 
-/// exp(x) - target * x, or x - target * log(x + eps) of what is no logarithm;
-/// `full` adds Stirling's approximation of log(target!) where targets are
-/// larger than 1.
+/// exp(x) - target * x, or x - target * log(x + eps) if the input is no
+/// logarithm; `full` adds Stirling's approximation of log(target!) where
+/// targets are larger than 1.
 static LogicalResult importPoisson(Call &c) {
   ASSIGN_OR_FAIL(bool ofLogarithms, c.flag("log_input", true));
   ASSIGN_OR_FAIL(bool full, c.flag("full", false));

@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// "Unsupported" where something reads a result from `first` on: statistics
-/// that only a backward pass wants.
+/// Reports "unsupported" if a result from `first` on is used: these are
+/// statistics that only a backward pass needs.
 static LogicalResult checkUnused(Call &c, size_t first) {
   for (size_t i = first; i < c.numResults(); ++i)
     if (c.isUsed(i))
@@ -69,7 +69,7 @@ static LogicalResult importLayerNorm(Call &c) {
 static Register layerNormOp("layer_norm", importLayerNorm);
 static Register nativeLayerNorm("native_layer_norm", importLayerNorm);
 
-/// Without an epsilon, the smallest difference of the type.
+/// The default epsilon is the machine epsilon of the type.
 static LogicalResult importRmsNorm(Call &c) {
   const Val x = c.tensor("input");
   if (failed(checkUnused(c, 1)))
@@ -100,8 +100,8 @@ static LogicalResult importGroupNorm(Call &c) {
 static Register groupNormOp("group_norm", importGroupNorm);
 static Register nativeGroupNorm("native_group_norm", importGroupNorm);
 
-/// What a batch norm's arguments are. A scale or shift that isn't there is ones
-/// or zeros.
+/// The arguments of a batch norm. A missing scale is ones, a missing shift
+/// zeros.
 static FailureOr<BatchNorm> batchNormOf(Call &c) {
   BatchNorm norm;
   norm.x = c.tensor("input");
@@ -131,7 +131,7 @@ static LogicalResult batchNorm(Call &c, bool training) {
     return c.set(batchNormByStatistics(c, norm));
   }
   // (result, mean of the batch, its deviation, new mean, new variance); the
-  // operator that is not decomposed has the first only.
+  // operator before decomposition has only the first.
   for (size_t i : {1, 2})
     if (c.isUsed(i))
       return c.unsupported("result " + Twine(i));
@@ -170,7 +170,7 @@ static LogicalResult importInstanceNorm(Call &c) {
 }
 static Register instanceNorm("instance_norm", importInstanceNorm);
 
-/// g * v / |v|, where |v| is of all dimensions but `dim`.
+/// g * v / |v|, where |v| is taken over all dimensions except `dim`.
 static LogicalResult importWeightNorm(Call &c) {
   const Val v = c.tensor("v"), g = c.tensor("g");
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, v.rank()));

@@ -1,4 +1,4 @@
-// Order.cpp - places of extremes, elements in order, products, and counts.
+// Order.cpp - indices of extremes, sorted elements, products, and counts.
 
 #include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/Gather.h"
@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// The place of an extreme along `dim`, or of all elements in a row.
+/// The index of an extreme along `dim`, or among all elements as one row.
 static LogicalResult place(Call &c, bool isLargest) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
@@ -46,13 +46,13 @@ static LogicalResult importTopk(Call &c) {
   ASSIGN_OR_FAIL(int64_t count, c.integer("k", std::nullopt));
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", -1, self.rank()));
   ASSIGN_OR_FAIL(bool isLargest, c.flag("largest", true));
-  c.ignore({"sorted"}); // They are, which is allowed where it isn't asked for.
+  c.ignore({"sorted"}); // They are always sorted, which is allowed.
   ASSIGN_OR_FAIL(Ordered both, ordered(c, self, dim, count, isLargest));
   return setBoth(c, both);
 }
 static Register topk("topk", importTopk);
 
-/// Equal elements stay in order, whether that is asked for or not.
+/// The sort is always stable.
 static FailureOr<Ordered> sorted(Call &c) {
   c.ignore({"stable"});
   const Val self = c.tensor("self");
@@ -83,7 +83,7 @@ static LogicalResult importMsort(Call &c) {
 }
 static Register msort("msort", importMsort);
 
-/// Element `k`, from 1, in ascending order along `dim`, and its place.
+/// Element `k`, counted from 1, in ascending order along `dim`, and its index.
 static LogicalResult setKth(Call &c, const Val &x, int64_t dim, int64_t k,
                             bool keep) {
   if (x.dims.empty()) {
@@ -118,7 +118,7 @@ static LogicalResult importKth(Call &c) {
 }
 static Register kthvalue("kthvalue", importKth);
 
-/// Of an even number of elements, the lower one of the two in the middle.
+/// For an even number of elements, the lower one of the two in the middle.
 static LogicalResult importMedian(Call &c) {
   Val x = c.tensor("self");
   if (!c.has("dim")) {
@@ -194,7 +194,7 @@ static FailureOr<Between> betweenOf(Call &c) {
   return *how;
 }
 
-/// Of a vector of shares, a first dimension for them.
+/// A vector of shares gives the result a first dimension for them.
 static LogicalResult importQuantile(Call &c) {
   Val x = c.tensor("self");
   const Val q = c.tensor("q");
@@ -222,8 +222,9 @@ static LogicalResult importQuantile(Call &c) {
 }
 static Register quantile("quantile", importQuantile);
 
-/// How many of the sorted `sequence`, along its last dimension, lie below each
-/// of `values`, or at it where `right`: one sequence for all, or one for each.
+/// For each of `values`, the number of elements of the sorted `sequence`, along
+/// its last dimension, that lie below it (or are equal, if `right`): one
+/// sequence for all, or one for each.
 static LogicalResult setRanks(Call &c, Val sequence, Val values) {
   ASSIGN_OR_FAIL(bool right, c.flag("right", false));
   ASSIGN_OR_FAIL(std::string side, c.text("side", ""));

@@ -29,7 +29,7 @@ static LogicalResult ofBoth(Call &c, Binary build) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Arg `i` of `operands` times the argument `alpha`.
+/// Operand `i` of `operands` times the argument `alpha`.
 static FailureOr<Val> timesAlpha(Call &c, const Promoted &operands, int i) {
   ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
   if (alpha == 1)
@@ -41,7 +41,7 @@ static FailureOr<Val> timesAlpha(Call &c, const Promoted &operands, int i) {
 static LogicalResult importAdd(Call &c) {
   ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
   ASSIGN_OR_FAIL(Val other, timesAlpha(c, operands, 1));
-  // Of booleans, a sum is a disjunction.
+  // The sum of booleans is a disjunction.
   if (operands.type == ElementType::Bool)
     return c.set(disjunction(c, {operands.values[0], other}));
   return c.set(add(c, {operands.values[0], other}));
@@ -73,7 +73,7 @@ static LogicalResult importMul(Call &c) {
 static Register mulOp("mul", importMul);
 static Register multiplyOp("multiply", importMul);
 
-/// Without a rounding mode, whole numbers are divided as floats.
+/// Without a rounding mode, integers are divided as floats.
 static LogicalResult importDiv(Call &c) {
   ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
   ASSIGN_OR_FAIL(std::string rounding, c.text("rounding_mode", ""));
@@ -129,7 +129,8 @@ static Register powOp("pow", importPow);
 FailureOr<Val> tmc::torch_import::extremeOf(Call &c, Operands two,
                                             bool isLargest) {
   auto choose = isLargest ? maximum : minimum;
-  // A bound that is a constant takes none by itself: relu is such a choice.
+  // With a constant, max and min pass no gradient at a tie, as relu requires.
+  // So the halves are explicit here.
   if (!isFloat(two[0].type) || !(two[0].isConst() || two[1].isConst()))
     return choose(c, two);
   Expression x(c, two[0]), y(c, two[1]);
@@ -144,7 +145,7 @@ static Register maximumOp("maximum", importMaximum);
 static LogicalResult importMinimum(Call &c) { return extreme(c, false); }
 static Register minimumOp("minimum", importMinimum);
 
-/// self + value * tensor1 * tensor2, or divided by it.
+/// self + value * combine(tensor1, tensor2), a product or a quotient.
 static LogicalResult addProduct(Call &c, Binary combine) {
   ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "tensor1", "tensor2"}));
   ASSIGN_OR_FAIL(double value, c.number("value", 1));
@@ -207,7 +208,7 @@ static LogicalResult importRightShift(Call &c) { return shift(c, false); }
 static Register rightShift("bitwise_right_shift", importRightShift);
 static Register rightShiftOp("__rshift__", importRightShift);
 
-/// Both operands as booleans.
+/// Casts both operands to booleans.
 static LogicalResult logic(Call &c, Binary build) {
   SmallVector<Val> values;
   for (const char *name : {"self", "other"}) {
@@ -296,7 +297,7 @@ static Register clampMax("clamp_max", importClamp);
 // Functions of one operand
 //===----------------------------------------------------------------------===//
 
-/// Registers `NAME` as a builder of `self`; of whole numbers, as floats.
+/// Registers `NAME` as a builder of `self`; integers are converted to floats.
 #define TMC_OF_FLOATS(NAME, BUILDER)                                           \
   static LogicalResult import_##NAME(Call &c) {                                \
     Val x = c.tensor("self");                                                  \
@@ -445,7 +446,7 @@ static LogicalResult importHardtanh(Call &c) {
 }
 static Register hardtanh("hardtanh", importHardtanh);
 
-/// log(1 + exp(beta x)) / beta, or x where beta x is beyond `threshold`.
+/// log(1 + exp(beta x)) / beta, or x where beta x is above `threshold`.
 static LogicalResult importSoftplus(Call &c) {
   ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
   ASSIGN_OR_FAIL(double threshold, c.number("threshold", 20));
@@ -453,7 +454,7 @@ static LogicalResult importSoftplus(Call &c) {
   Expression inner = beta == 1 ? x : x * beta, y = inner.of(softplus);
   if (beta != 1)
     y = y / beta;
-  // From 17 on, log(1 + exp(z)) is z in f32, and so is its slope.
+  // From 17 on, log(1 + exp(z)) equals z in f32, and its slope is 1.
   constexpr double kLinear = 17;
   return c.set(
       (threshold < kLinear ? x.when(inner > threshold, y) : y).value());

@@ -1,4 +1,4 @@
-// Pointwise.h - what operators of other families need of operands.
+// Pointwise.h - helpers for the operands of operators.
 
 #ifndef TMC_FRONTENDS_TORCH_OPS_POINTWISE_H
 #define TMC_FRONTENDS_TORCH_OPS_POINTWISE_H
@@ -8,11 +8,11 @@
 
 namespace tmc::torch_import {
 
-/// `self` as the elements of the result: `dtype`, else `otherwise`.
+/// `self` cast to the result's type: `dtype`, else `otherwise`.
 mlir::FailureOr<Val> selfAs(Call &c, ElementType otherwise);
 
-/// The larger or smaller of two operands of one type. Where they are equal each
-/// gets half of the gradient, as in PyTorch.
+/// The larger or smaller of two operands of one type. Equal operands each get
+/// half of the gradient, as in PyTorch.
 mlir::FailureOr<Val> extremeOf(Call &c, tmc::frontend::Operands two,
                                bool isLargest);
 

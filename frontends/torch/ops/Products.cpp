@@ -1,5 +1,5 @@
-// Products.cpp - products of vectors, matrices and tensors that are said with
-// matrix products.
+// Products.cpp - products of vectors, matrices and tensors, composed of matrix
+// products.
 
 #include "frontends/Checked.h"
 #include "frontends/common/ops/Expression.h"
@@ -25,7 +25,7 @@ static FailureOr<Val> times(Call &c, const Val &v, double factor) {
 static LogicalResult setAdded(Call &c, const Val &y) {
   ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
   ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
-  c.ignore({"self"}); // Of no share, its numbers are none.
+  c.ignore({"self"}); // With beta 0 it isn't read.
   ASSIGN_OR_FAIL(Val product, times(c, y, alpha));
   if (beta == 0)
     return c.set(product);
@@ -34,10 +34,10 @@ static LogicalResult setAdded(Call &c, const Val &y) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of vectors
+// Vectors
 //===----------------------------------------------------------------------===//
 
-/// Each element of one with each of the other.
+/// Each element of `x` times each element of `y`.
 static FailureOr<Val> outer(Call &c, const Val &x, const Val &y) {
   ASSIGN_OR_FAIL(Val column, unsqueeze(c, x, {1}));
   ASSIGN_OR_FAIL(Val row, unsqueeze(c, y, {0}));
@@ -61,11 +61,11 @@ static LogicalResult importVdot(Call &c) {
 }
 static Register vdot("vdot", importVdot);
 
-/// Of three elements along a dimension: a x b.
+/// The cross product of three elements along a dimension.
 static LogicalResult cross(Call &c, std::optional<int64_t> otherwise) {
   ASSIGN_OR_FAIL(Promoted both, promote(c, {"self", "other"}));
   ASSIGN_OR_FAIL(Dims dims, commonShape(c, both.values));
-  // Without a dimension, the first of size 3.
+  // The default is the first dimension of size 3.
   if (!otherwise && !c.has("dim"))
     otherwise = llvm::find(dims, 3) - dims.begin();
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", otherwise, dims.size()));
@@ -92,7 +92,7 @@ static LogicalResult importLinalgCross(Call &c) { return cross(c, -1); }
 static Register linalgCross("linalg_cross", importLinalgCross);
 
 //===----------------------------------------------------------------------===//
-// Of matrices
+// Matrices
 //===----------------------------------------------------------------------===//
 
 static LogicalResult importAddmv(Call &c) {
@@ -107,7 +107,7 @@ static LogicalResult importBaddbmm(Call &c) {
 }
 static Register baddbmm("baddbmm", importBaddbmm);
 
-/// The products of a batch are added, too.
+/// Sums the products of a batch.
 static LogicalResult importAddbmm(Call &c) {
   ASSIGN_OR_FAIL(Val y, matmul(c, c.tensor("batch1"), c.tensor("batch2")));
   ASSIGN_OR_FAIL(y, reduceSum(c, y, Dims{0}, false));
@@ -115,7 +115,7 @@ static LogicalResult importAddbmm(Call &c) {
 }
 static Register addbmm("addbmm", importAddbmm);
 
-/// From the left, whatever order takes least.
+/// Multiplies from the left, without a search for the cheapest order.
 static LogicalResult chained(Call &c, const char *name) {
   ASSIGN_OR_FAIL(SmallVector<Val> list, c.tensors(name));
   if (list.empty())
@@ -143,7 +143,7 @@ static LogicalResult importMatrixPower(Call &c) {
     ASSIGN_OR_FAIL(Val one, diagonal(c, size, size, 0, self.type));
     return c.set(expand(c, one, self.dims));
   }
-  // The highest bit of n is self; each further one squares what there is.
+  // The highest bit of n stands for self; each further bit squares the result.
   Val y = self;
   for (int64_t bit = llvm::bit_floor(uint64_t(n)) / 2; bit; bit /= 2) {
     ASSIGN_OR_FAIL(y, matmul(c, y, y));
@@ -157,10 +157,10 @@ static Register matrixPower("linalg_matrix_power", importMatrixPower);
 static Register matrixPowerOp("matrix_power", importMatrixPower);
 
 //===----------------------------------------------------------------------===//
-// Of tensors
+// Tensors
 //===----------------------------------------------------------------------===//
 
-/// `x` as a matrix, `rows` of its dimensions by `columns`.
+/// `x` as a matrix: the dimensions `rows` by the dimensions `columns`.
 static FailureOr<Val> asMatrix(Call &c, const Val &x, ArrayRef<int64_t> rows,
                                ArrayRef<int64_t> columns) {
   Dims perm(rows), sizes;
@@ -178,7 +178,7 @@ static FailureOr<Val> asMatrix(Call &c, const Val &x, ArrayRef<int64_t> rows,
   return reshaped(c, y, sizes);
 }
 
-/// The sum over `left` of x with `right` of y, one by one.
+/// The sum over dimensions `left` of x, paired with `right` of y.
 static LogicalResult contracted(Call &c, const Val &x, const Val &y,
                                 ArrayRef<int64_t> left,
                                 ArrayRef<int64_t> right) {
@@ -215,7 +215,7 @@ static LogicalResult importTensordot(Call &c) {
 }
 static Register tensordot("tensordot", importTensordot);
 
-/// Over the last dimension of both; with a number, a product.
+/// Contracts the last dimension of both; with a scalar, a product.
 static LogicalResult importInner(Call &c) {
   const Val x = c.tensor("self"), y = c.tensor("other");
   if (x.dims.empty() || y.dims.empty())
@@ -224,7 +224,7 @@ static LogicalResult importInner(Call &c) {
 }
 static Register inner("inner", importInner);
 
-/// Each element of self times all of the other.
+/// Each element of self times the whole other tensor.
 static LogicalResult importKron(Call &c) {
   ASSIGN_OR_FAIL(Promoted both, promote(c, {"self", "other"}));
   int64_t rank = std::max(both.values[0].rank(), both.values[1].rank());

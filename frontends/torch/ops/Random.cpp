@@ -1,4 +1,4 @@
-// Random.cpp - dropout, and random numbers: the step's own, keyed by sample.
+// Random.cpp - dropout, and random numbers: drawn by the step, keyed by sample.
 
 #include "frontends/common/ops/Random.h"
 #include "frontends/Checked.h"
@@ -16,7 +16,7 @@ using namespace tmc::torch_import;
 // Dropout
 //===----------------------------------------------------------------------===//
 
-/// The program was exported in training mode where `train` is true.
+/// `train` is true if the program was exported in training mode.
 static LogicalResult importDropout(Call &c) {
   ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
   ASSIGN_OR_FAIL(bool train, c.flag("train", true));
@@ -37,7 +37,7 @@ static Dims channelsOf(const Val &x) {
   return channels;
 }
 
-/// Whole channels are dropped.
+/// Drops whole channels.
 static LogicalResult importFeatureDropout(Call &c) {
   ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
   ASSIGN_OR_FAIL(bool train, c.flag("train", true));
@@ -51,8 +51,8 @@ static LogicalResult importFeatureDropout(Call &c) {
 }
 static Register featureDropout("feature_dropout", importFeatureDropout);
 
-/// Elements become SELU's lowest value, -alpha, in place of 0; then all are
-/// moved so that mean and variance stay.
+/// Dropped elements become SELU's lowest value, -alpha, in place of 0; then all
+/// are scaled and shifted to keep mean and variance.
 static LogicalResult alphaDropout(Call &c, bool byChannel) {
   constexpr double kAlpha = 1.7580993408473766;
   ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
@@ -85,7 +85,7 @@ static Register featureAlphaDropout("feature_alpha_dropout",
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What is drawn: `size`, or as `self`.
+/// The shape and type of a draw: `size`, or those of `self`.
 struct Drawn {
   Dims dims;
   ElementType type = ElementType::F32;
@@ -108,7 +108,7 @@ static FailureOr<Drawn> drawnBy(Call &c) {
   return drawn;
 }
 
-/// Uniform numbers from `low` to `high`.
+/// Uniform random numbers from `low` to `high`.
 static FailureOr<Val> between(Call &c, ArrayRef<int64_t> dims, double low,
                               double high) {
   ASSIGN_OR_FAIL(Value u, uniform(c, dims));
@@ -148,7 +148,7 @@ static LogicalResult importExponential(Call &c) {
 }
 static Register exponentialOp("exponential", importExponential);
 
-/// One with the probability `p`, or with the one that self says.
+/// One with the probability `p`, or with the probability in self; else zero.
 static LogicalResult importBernoulli(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Value u, uniform(c, self.dims));
@@ -159,8 +159,8 @@ static LogicalResult importBernoulli(Call &c) {
 }
 static Register bernoulli("bernoulli", importBernoulli);
 
-/// Below 0 times a slope between `lower` and `upper`: one for each element in
-/// training, else the mean.
+/// Multiplies elements below 0 by a slope between `lower` and `upper`: a random
+/// one for each element in training, else the mean.
 static LogicalResult importRrelu(Call &c) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(double low, c.number("lower", 0.125));

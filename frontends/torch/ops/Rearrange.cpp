@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// Pairs of pads, the innermost dimension's first.
+/// `pad` has pairs of numbers, the innermost dimension's first.
 static LogicalResult importPad(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(std::string mode, c.text("mode", "constant"));
@@ -36,7 +36,7 @@ static LogicalResult importPad(Call &c) {
 static Register padOp("pad", importPad);
 static Register constantPad("constant_pad_nd", importPad);
 
-/// Pads of an operator that has a mode of its own.
+/// Padding operators with a fixed mode.
 static LogicalResult padBy(Call &c, PadMode mode) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Dims pads, c.integers("padding", std::nullopt));
@@ -63,7 +63,7 @@ static Register replicate1d("replication_pad1d", importReplicate);
 static Register replicate2d("replication_pad2d", importReplicate);
 static Register replicate3d("replication_pad3d", importReplicate);
 
-/// In reverse order along each of `dims`.
+/// Reverses the order along each of `dims`.
 static FailureOr<Val> flipped(Call &c, Val x, ArrayRef<int64_t> dims) {
   for (int64_t dim : dims)
     if (int64_t size = x.dims[dim]) {
@@ -89,7 +89,7 @@ static Register fliplr("fliplr", importFliplr);
 static LogicalResult importFlipud(Call &c) { return flipOne(c, 0); }
 static Register flipud("flipud", importFlipud);
 
-/// Quarter turns from the first of two dimensions to the second.
+/// Rotates by quarter turns, from the first of two dimensions to the second.
 static LogicalResult importRot90(Call &c) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t turns, c.integer("k", 1));
@@ -111,7 +111,7 @@ static LogicalResult importRot90(Call &c) {
 }
 static Register rot90("rot90", importRot90);
 
-/// What leaves at one end comes back at the other.
+/// Shifts elements; those that leave at one end return at the other.
 static LogicalResult importRoll(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Dims shifts, c.integers("shifts", std::nullopt));
@@ -140,11 +140,12 @@ static LogicalResult importRoll(Call &c) {
 }
 static Register roll("roll", importRoll);
 
-/// Vectors as grids, the first of which counts rows ("ij") or columns ("xy").
+/// Makes grids from vectors; the first vector counts rows ("ij") or columns
+/// ("xy").
 static LogicalResult importMeshgrid(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> vectors, c.tensors("tensors"));
   ASSIGN_OR_FAIL(std::string order, c.text("indexing", "ij"));
-  // The second vector goes down, the first one across.
+  // For "xy", the second vector goes down, the first one across.
   const bool isTurned = order == "xy" && vectors.size() > 1;
   if (isTurned)
     std::swap(vectors[0], vectors[1]);

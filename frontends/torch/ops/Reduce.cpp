@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// Of booleans and small whole numbers, sums are of 64 bits.
+/// Booleans and integers are summed in 64 bits.
 static ElementType summed(ElementType type) {
   return isFloat(type) ? type : ElementType::I64;
 }
@@ -37,7 +37,7 @@ static Register meanOp("mean", importMean);
 
 using Reduce = FailureOr<Val> (*)(Site &, const Val &, ArrayRef<int64_t>, bool);
 
-/// Over dimensions: equal ones share the gradient.
+/// Extremes over dimensions: equal ones share the gradient.
 static LogicalResult extreme(Call &c, Reduce reduce) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
@@ -49,7 +49,8 @@ static Register amax("amax", importAmax);
 static LogicalResult importAmin(Call &c) { return extreme(c, reduceMin); }
 static Register amin("amin", importAmin);
 
-/// Along a dimension, with its place: the gradient is that element's.
+/// An extreme along a dimension, with its index: that element gets the
+/// gradient.
 static LogicalResult chosen(Call &c, bool isLargest) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
@@ -68,7 +69,7 @@ static LogicalResult chosen(Call &c, bool isLargest) {
   return c.set(y);
 }
 
-/// max(self), max(self, dim) with places, or max(self, other).
+/// max(self), max(self, dim) with indices, or max(self, other).
 static LogicalResult extremeByForm(Call &c, bool isLargest) {
   if (c.has("other")) {
     ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
@@ -111,7 +112,7 @@ static LogicalResult importCountNonzero(Call &c) {
 }
 static Register countNonzero("count_nonzero", importCountNonzero);
 
-/// The sum of what is a number, and, for a mean, over how many are.
+/// The sum without NaNs; a mean divides by the number of other elements.
 static LogicalResult sumOfNumbers(Call &c, bool mean) {
   ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
   const ElementType type = x.type;
@@ -135,7 +136,7 @@ static Register nansum("nansum", importNansum);
 static LogicalResult importNanmean(Call &c) { return sumOfNumbers(c, true); }
 static Register nanmean("nanmean", importNanmean);
 
-/// Whether any or all elements are true: of how many as numbers.
+/// True if any or all elements are true: the extreme of zeros and ones.
 static LogicalResult anyOrAll(Call &c, Reduce reduce) {
   ASSIGN_OR_FAIL(Val truth, castTo(c, c.tensor("self"), ElementType::Bool));
   ASSIGN_OR_FAIL(Val x, castTo(c, truth, ElementType::F32));
@@ -159,7 +160,7 @@ struct Moments {
 };
 } // namespace
 
-/// The mean of (x - mean)^2, of n - `correction` elements.
+/// The sum of (x - mean)^2, divided by n - `correction`.
 static FailureOr<Moments> momentsOf(Call &c) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
@@ -229,7 +230,7 @@ static LogicalResult importCumsum(Call &c) {
 }
 static Register cumsum("cumsum", importCumsum);
 
-/// Differences of neighbours, once.
+/// First-order differences of neighbours.
 static LogicalResult importDiff(Call &c) {
   Val x = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t times, c.integer("n", 1));

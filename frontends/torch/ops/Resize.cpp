@@ -1,4 +1,4 @@
-// Resize.cpp - images in another size.
+// Resize.cpp - resizes images.
 
 #include "frontends/common/ops/Resize.h"
 #include "frontends/torch/Call.h"
@@ -9,8 +9,9 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// The factors beside `output_size`, by which places are computed: what the
-/// exporter's decomposition knows of a call by factors. None where not given.
+/// The scale factors beside `output_size` that determine positions, from the
+/// exporter's decomposition of a call with factors. Nothing for factors that
+/// aren't given.
 static FailureOr<SmallVector<std::optional<double>>>
 givenFactors(Call &c, size_t spatial) {
   static constexpr const char *kNames[] = {"scales_d", "scales_h", "scales_w"};
@@ -72,7 +73,7 @@ static Register nearest1d("upsample_nearest1d", importNearest);
 static Register nearest2d("upsample_nearest2d", importNearest);
 static Register nearest3d("upsample_nearest3d", importNearest);
 
-/// What lies under the middle of an element.
+/// The element at the centre of each output element.
 static LogicalResult importNearestExact(Call &c) {
   return nearest(c, ResizeRule::HalfPixelUp);
 }
@@ -84,7 +85,7 @@ static LogicalResult interpolated(Call &c, ResizeRule::Mode mode) {
   ResizeRule rule;
   rule.mode = mode;
   rule.antialias = StringRef(c.data.op()).ends_with("_aa");
-  if (rule.antialias) { // As Pillow does it.
+  if (rule.antialias) { // Pillow's rule.
     rule.excludeOutside = true;
     rule.cubic = -0.5;
   }

@@ -1,4 +1,4 @@
-// Sample.cpp - images read at places of a grid.
+// Sample.cpp - reads images at the positions of a grid.
 
 #include "frontends/common/ops/Sample.h"
 #include "frontends/torch/Call.h"
@@ -27,7 +27,7 @@ static Register gridSampler("grid_sampler", importGridSampler);
 static Register gridSampler2d("grid_sampler_2d", importGridSampler);
 static Register gridSampler3d("grid_sampler_3d", importGridSampler);
 
-/// `size` is that of the images, [N, C, spatial...].
+/// `size` is the images' shape, [N, C, spatial...].
 static LogicalResult importAffineGrid(Call &c) {
   ASSIGN_OR_FAIL(Dims size, c.integers("size", std::nullopt));
   ASSIGN_OR_FAIL(bool corners, c.flag("align_corners", false));

@@ -1,4 +1,4 @@
-// Shape.cpp - views and copies: tensors in other shapes, cut and joined.
+// Shape.cpp - views and copies: tensors reshaped, split and joined.
 
 #include "frontends/common/ops/Shape.h"
 #include "frontends/Checked.h"
@@ -16,7 +16,7 @@ using namespace tmc::torch_import;
 // Copies and casts
 //===----------------------------------------------------------------------===//
 
-/// Memory formats and devices are no affair of a graph's.
+/// The graph ignores memory formats and devices.
 static LogicalResult importSelf(Call &c) { return c.set(c.tensor("self")); }
 static Register cloneOp("clone", importSelf);
 static Register contiguous("contiguous", importSelf);
@@ -28,9 +28,9 @@ static LogicalResult importDetach(Call &c) {
 }
 static Register detach("detach", importDetach);
 
-/// run_decompositions() makes an alias of a detach(), and of a slice that is
-/// the whole. The exporter's note tells which; without it the gradient isn't
-/// known.
+/// run_decompositions() makes an alias of a detach(), and of a slice that
+/// covers all elements. The exporter's note distinguishes them; without it the
+/// gradient is unknown.
 static LogicalResult importAlias(Call &c) {
   const Val self = c.tensor("self");
   StringRef origin = c.data.origin;
@@ -57,7 +57,7 @@ static LogicalResult importTypeAs(Call &c) {
 }
 static Register typeAs("type_as", importTypeAs);
 
-/// The new value of `self` is `src`.
+/// Sets the new value of `self` to `src`.
 static LogicalResult importCopy(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Val value, castTo(c, c.tensor("src"), self.type));
@@ -93,8 +93,8 @@ static LogicalResult importRavel(Call &c) {
 }
 static Register ravel("ravel", importRavel);
 
-/// Only what is another shape of the same elements: strides of dimensions of
-/// size 1 mean nothing.
+/// Accepts only a reshape of the same elements: strides of dimensions of size 1
+/// don't matter.
 static LogicalResult importAsStrided(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
@@ -139,7 +139,7 @@ static LogicalResult importUnflatten(Call &c) {
   ASSIGN_OR_FAIL(Dims sizes, c.integers("sizes", std::nullopt));
   if (self.dims.empty())
     return c.error("unflattens shape " + str(self.dims));
-  // One of the sizes may be -1, which is what the whole may leave open, too.
+  // One of the sizes may be -1, which `viewed` infers.
   Dims dims(ArrayRef<int64_t>(self.dims).take_front(dim));
   dims.append(sizes.begin(), sizes.end());
   dims.append(self.dims.begin() + dim + 1, self.dims.end());
@@ -147,7 +147,7 @@ static LogicalResult importUnflatten(Call &c) {
 }
 static Register unflatten("unflatten", importUnflatten);
 
-/// Dimensions that aren't of size 1 stay.
+/// Only dimensions of size 1 are removed.
 static LogicalResult importSqueeze(Call &c) {
   const Val self = c.tensor("self");
   if (!c.has("dim"))
@@ -203,7 +203,7 @@ static LogicalResult importSwapAxes(Call &c) {
 }
 static Register swapAxes("swapaxes", importSwapAxes);
 
-/// Of the matrices over the last two dimensions.
+/// Transposes the matrices over the last two dimensions.
 static LogicalResult importMatrixTransposed(Call &c) {
   int64_t rank = c.tensor("self").rank();
   if (rank < 2)
@@ -223,7 +223,7 @@ static LogicalResult importT(Call &c) {
 static Register t("t", importT);
 static Register hermitian("matrix_H", importT);
 
-/// All dimensions the other way round.
+/// Reverses the order of the dimensions.
 static LogicalResult importReversed(Call &c) {
   Dims perm(nn::firstDims(c.tensor("self").rank()));
   std::reverse(perm.begin(), perm.end());
@@ -280,7 +280,7 @@ static LogicalResult importExpandAs(Call &c) {
 }
 static Register expandAs("expand_as", importExpandAs);
 
-/// All tensors in their common shape.
+/// Expands all tensors to their common shape.
 static LogicalResult importBroadcastTensors(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> values, c.tensors("tensors"));
   Dims common;
@@ -298,7 +298,7 @@ static LogicalResult importBroadcastTensors(Call &c) {
 }
 static Register broadcastTensors("broadcast_tensors", importBroadcastTensors);
 
-/// `times` and the shape are one as long as the other, with ones in front.
+/// The shorter one of `times` and the shape gets ones in front.
 static LogicalResult repeated(Call &c, Dims times) {
   const Val self = c.tensor("self");
   Dims dims(self.dims);
@@ -322,7 +322,7 @@ static LogicalResult importTile(Call &c) {
 }
 static Register tileOp("tile", importTile);
 
-/// Each entry along `dim` `repeats` times in a row.
+/// Repeats each entry along `dim` `repeats` times.
 static LogicalResult importRepeatInterleave(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t times, c.integer("repeats", std::nullopt));
@@ -410,8 +410,8 @@ static Register splitWithSizes("split_with_sizes", importSplit);
 static Register unsafeSplit("unsafe_split", importSplit);
 static Register unsafeSizes("unsafe_split_with_sizes", importSplit);
 
-/// Into as many pieces, the first ones larger by one where they don't divide,
-/// or before each of some places.
+/// Splits into `sections` pieces, of which the first are larger by one if the
+/// size doesn't divide, or before each of some indices.
 static LogicalResult splitAlong(Call &c, int64_t dim) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(dim, c.axis(dim, self.rank()));
@@ -477,7 +477,7 @@ static LogicalResult importUnbind(Call &c) {
 }
 static Register unbind("unbind", importUnbind);
 
-/// Operands of a join have one type, by the rules of promotion.
+/// The operands of a join are promoted to one type.
 static FailureOr<SmallVector<Val>> joined(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, c.tensors("tensors"));
   if (parts.empty())
@@ -493,7 +493,7 @@ static FailureOr<SmallVector<Val>> joined(Call &c) {
 
 static LogicalResult importCat(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
-  // PyTorch skips vectors without elements, whatever the others' shape.
+  // PyTorch skips vectors without elements, for any shape of the others.
   llvm::erase_if(parts, [](const Val &v) { return v.dims == Dims{0}; });
   ASSIGN_OR_FAIL(int64_t dim,
                  c.dim("dim", 0, parts.empty() ? 1 : parts[0].rank()));
@@ -520,8 +520,8 @@ static LogicalResult importStack(Call &c) {
 }
 static Register stack("stack", importStack);
 
-/// `x` with at least `rank` dimensions, as NumPy adds them: in front, but the
-/// third one behind.
+/// `x` with at least `rank` dimensions, in NumPy's order: new ones in front,
+/// except the third, which is last.
 static FailureOr<Val> atLeast(Call &c, const Val &x, int64_t rank) {
   Dims dims(x.dims);
   if (dims.empty())
@@ -549,11 +549,12 @@ static Register atLeast2("atleast_2d", importAtLeast2);
 static LogicalResult importAtLeast3(Call &c) { return widened(c, 3); }
 static Register atLeast3("atleast_3d", importAtLeast3);
 
-/// Along dimension `dim` of at least as many, or of vectors along the first.
+/// Joins along dimension `dim` of tensors with enough dimensions, or vectors
+/// along the first.
 static LogicalResult stackAlong(Call &c, int64_t dim) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
   bool areVectors = dim == 1 && parts[0].rank() < 2;
-  // hstack() joins vectors; vstack() makes rows of them.
+  // hstack() joins vectors; vstack() turns vectors into rows.
   int64_t rank = dim == 0 ? 2 : dim == 1 ? 1 : 3;
   for (Val &part : parts) {
     ASSIGN_OR_FAIL(part, atLeast(c, part, rank));
@@ -568,7 +569,7 @@ static Register hstack("hstack", importHstack);
 static LogicalResult importDstack(Call &c) { return stackAlong(c, 2); }
 static Register dstack("dstack", importDstack);
 
-/// Vectors become columns.
+/// Turns vectors into columns.
 static LogicalResult importColumnStack(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
   for (Val &part : parts)

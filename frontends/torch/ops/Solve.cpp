@@ -1,8 +1,8 @@
 // Solve.cpp - inverses, systems of equations, factors and determinants.
 //
-// Operators of ATen whose names end in _ex also say whether all went well, and
-// those of core ATen give the factors that a backward pass would read. Both are
-// refused where something reads them.
+// ATen's operators whose names end in _ex also return a status, and those of
+// core ATen return the factors that a backward pass would read. Both are
+// refused if these results are used.
 
 #include "frontends/common/ops/Solve.h"
 #include "frontends/common/ops/Elementary.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// The matrices, by whichever name the operator has for them.
+/// The matrices, under any of the operators' argument names.
 static Val matrices(Call &c) {
   for (const char *name : {"A", "self", "input"})
     if (c.has(name))
@@ -32,7 +32,7 @@ static FailureOr<Val> swapped(Call &c, const Val &x) {
   return transpose(c, x, perm);
 }
 
-/// Results from `first` on are what a factorization made on its way.
+/// Results from `first` on are intermediate values of a factorization.
 static LogicalResult refuseFrom(Call &c, size_t first) {
   c.ignore({"check_errors"}); // A step raises none.
   for (size_t i = first; i < c.numResults(); ++i)
@@ -58,7 +58,7 @@ static Register linalgInverseEx("linalg_inv_ex", importInverse);
 // Systems of equations
 //===----------------------------------------------------------------------===//
 
-/// X in A X = B, or in X A = B where not `left`.
+/// X in A X = B, or in X A = B if `left` is false.
 static FailureOr<Val> solved(Call &c, const Val &a, const Val &b, bool left) {
   if (left)
     return solve(c, a, b);
@@ -68,8 +68,8 @@ static FailureOr<Val> solved(Call &c, const Val &a, const Val &b, bool left) {
   return swapped(c, xt);
 }
 
-/// B is one right side for each matrix where its shape is that of A without the
-/// last dimension, or where it is a vector.
+/// B is one right side for each matrix if it has the shape of A without the
+/// last dimension, or if it is a vector.
 static LogicalResult importSolve(Call &c) {
   if (failed(refuseFrom(c, 1)))
     return failure();
@@ -89,7 +89,7 @@ static Register linalgSolve("linalg_solve", importSolve);
 static Register linalgSolveEx("linalg_solve_ex", importSolve);
 static Register linalgSolveCore("_linalg_solve_ex", importSolve);
 
-/// The triangle of `a` that counts; of a unit one the diagonal is ones.
+/// The triangle of `a` that is read; a unit triangle has ones on the diagonal.
 static FailureOr<Val> triangular(Call &c, const Val &a, bool upper,
                                  bool isUnit) {
   if (a.rank() < 2)
@@ -112,7 +112,7 @@ static LogicalResult importSolveTriangular(Call &c) {
 static Register solveTriangular("linalg_solve_triangular",
                                 importSolveTriangular);
 
-/// The older one: (solution, a copy of A).
+/// An older operator: (solution, a copy of A).
 static LogicalResult importTriangularSolve(Call &c) {
   if (failed(refuseFrom(c, 1)))
     return failure();
@@ -136,7 +136,7 @@ static LogicalResult importCholesky(Call &c) {
     return failure();
   ASSIGN_OR_FAIL(bool upper, c.flag("upper", false));
   Val a = matrices(c);
-  // The upper triangle says what the lower one of the transpose does.
+  // The upper triangle is the lower one of the transpose.
   if (upper) {
     ASSIGN_OR_FAIL(a, swapped(c, a));
   }
@@ -147,7 +147,7 @@ static Register choleskyOp("cholesky", importCholesky);
 static Register linalgCholesky("linalg_cholesky", importCholesky);
 static Register linalgCholeskyEx("linalg_cholesky_ex", importCholesky);
 
-/// The matrix of which `factor` is a Cholesky factor.
+/// The matrix whose Cholesky factor is `factor`.
 static FailureOr<Val> multiplied(Call &c, const Val &factor) {
   ASSIGN_OR_FAIL(bool upper, c.flag("upper", false));
   ASSIGN_OR_FAIL(Val l, triangular(c, factor, upper, false));
@@ -180,7 +180,7 @@ static Register det("det", importDeterminant);
 static Register linalgDet("linalg_det", importDeterminant);
 static Register linalgDetCore("_linalg_det", importDeterminant);
 
-/// (sign, logarithm of the size).
+/// (sign, logarithm of the absolute value).
 static LogicalResult importSlogdet(Call &c) {
   if (failed(refuseFrom(c, 2)))
     return failure();
@@ -193,7 +193,7 @@ static Register slogdet("slogdet", importSlogdet);
 static Register linalgSlogdet("linalg_slogdet", importSlogdet);
 static Register linalgSlogdetCore("_linalg_slogdet", importSlogdet);
 
-/// The logarithm of the determinant: of a negative one, not a number.
+/// The logarithm of the determinant; NaN if it is negative.
 static LogicalResult importLogdet(Call &c) {
   ASSIGN_OR_FAIL(LogDeterminant both, logDeterminant(c, matrices(c)));
   Expression size(c, both.logSize), sign(c, both.sign);

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// The argument `name`, a number for all spatial dimensions or one for each.
+/// The argument `name`: one number for all spatial dimensions, or one for each.
 static FailureOr<Dims> perDimension(Call &c, const std::string &name,
                                     size_t spatial, int64_t otherwise) {
   ASSIGN_OR_FAIL(Dims list, c.integers(name, Dims(1, otherwise)));
@@ -29,8 +29,8 @@ static FailureOr<Dims> perDimension(Call &c, const std::string &name,
   return list;
 }
 
-/// stride, padding and dilation. PyTorch pads both sides alike, or as much as
-/// keeps the size ("same", of a window of stride 1).
+/// stride, padding and dilation. PyTorch pads both sides equally, or enough to
+/// keep the size ("same", for windows of stride 1).
 static FailureOr<WindowSpec> windowOf(Call &c, size_t spatial) {
   WindowSpec spec;
   ASSIGN_OR_FAIL(spec.strides, perDimension(c, "stride", spatial, 1));
@@ -86,7 +86,7 @@ static Register convTranspose1d("conv_transpose1d", importConvTranspose);
 static Register convTranspose2d("conv_transpose2d", importConvTranspose);
 static Register convTranspose3d("conv_transpose3d", importConvTranspose);
 
-/// Of sequences [T, B, C] with filters [K, C, O].
+/// For sequences [T, B, C] with filters [K, C, O].
 static LogicalResult importConvTbc(Call &c) {
   const Val x = c.tensor("self"), w = c.tensor("weight");
   ASSIGN_OR_FAIL(int64_t padding, c.integer("pad", 0));
@@ -112,7 +112,7 @@ static Register convolutionOp("convolution", importConvolution);
 // Pools
 //===----------------------------------------------------------------------===//
 
-/// The window of a pool, whose stride is its own size where none is given.
+/// The window of a pool, whose default stride is its own size.
 static FailureOr<WindowSpec> poolOf(Call &c, size_t spatial) {
   ASSIGN_OR_FAIL(WindowSpec spec, windowOf(c, spatial));
   ASSIGN_OR_FAIL(spec.size, perDimension(c, "kernel_size", spatial, 1));
@@ -123,7 +123,7 @@ static FailureOr<WindowSpec> poolOf(Call &c, size_t spatial) {
   return spec;
 }
 
-/// Places of the largest elements are counted in each plane by itself.
+/// Indices of the largest elements count within each plane.
 static LogicalResult importMaxPool(Call &c) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(size_t spatial, spatialOf(c, x));
@@ -160,7 +160,7 @@ static LogicalResult importAvgPool(Call &c) {
     return c.set((Expression(c, sum) / static_cast<double>(divisor)).value());
   }
   ASSIGN_OR_FAIL(bool countPadding, c.flag("count_include_pad", true));
-  // Without padding, all of the window counts either way.
+  // Without padding, both rules count the whole window.
   bool isPadded = llvm::any_of(spec.padding, [](int64_t p) { return p != 0; });
   return c.set(averagePool(c, x, spec, countPadding && isPadded));
 }
@@ -168,8 +168,8 @@ static Register avgPool1d("avg_pool1d", importAvgPool);
 static Register avgPool2d("avg_pool2d", importAvgPool);
 static Register avgPool3d("avg_pool3d", importAvgPool);
 
-/// Windows that share the input evenly: the i-th of n from floor(i size / n) to
-/// ceil((i + 1) size / n), one dimension after the other.
+/// Windows that divide the input evenly: the i-th of n from floor(i size / n)
+/// to ceil((i + 1) size / n), one dimension after the other.
 static LogicalResult adaptivePool(Call &c, bool isMean) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(size_t spatial, spatialOf(c, x));
@@ -204,7 +204,7 @@ static LogicalResult adaptivePool(Call &c, bool isMean) {
       ASSIGN_OR_FAIL(Val part, strided(c, y, dim, begin, 1, end - begin));
       if (isMean) {
         ASSIGN_OR_FAIL(part, reduceMean(c, part, Dims{dim}, true));
-      } else { // The gradient is one element's.
+      } else { // The gradient goes to one element.
         WindowSpec window;
         window.size.assign(spatial, 1);
         window.size[i] = end - begin;
@@ -231,7 +231,7 @@ static Register adaptiveMax1d("adaptive_max_pool1d", importAdaptiveMax);
 static Register adaptiveMax2d("adaptive_max_pool2d", importAdaptiveMax);
 static Register adaptiveMax3d("adaptive_max_pool3d", importAdaptiveMax);
 
-/// Back to the places where the largest elements stood; zeros elsewhere.
+/// Writes elements back to the places of the maxima; zeros elsewhere.
 static LogicalResult importMaxUnpool(Call &c) {
   const Val x = c.tensor("self"), indices = c.tensor("indices");
   ASSIGN_OR_FAIL(size_t spatial, spatialOf(c, x));
@@ -244,7 +244,7 @@ static LogicalResult importMaxUnpool(Call &c) {
                    str(x.dims));
   if (*all / std::max<int64_t>(*plane, 1) > kMaxFoldElements)
     return c.unsupported("planes of shape " + str(x.dims));
-  // Where each plane begins in all of the result.
+  // The position of each plane's first element in the result.
   std::vector<int64_t> begins;
   for (int64_t i = 0; i < x.dims[0] * x.dims[1]; ++i)
     begins.push_back(i * *plane);

@@ -1,5 +1,5 @@
-// Special.cpp - functions of one or two operands that are said with others, in
-// forms whose gradients are numbers wherever PyTorch's are.
+// Special.cpp - functions of one or two operands, composed of others in forms
+// whose gradients are finite wherever PyTorch's are.
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Elementary.h"
@@ -44,13 +44,13 @@ static Expression isAtLeast(const Expression &a, const Expression &b) {
   return a.with(greaterOrEqual, b);
 }
 
-/// `x` where it isn't 0, else 1: what may be divided by.
+/// `x` where it isn't 0, else 1: a safe divisor.
 static Expression nonzero(const Expression &x) {
   return x.number(1).when(x == 0, x);
 }
 
 //===----------------------------------------------------------------------===//
-// Of two operands
+// Two operands
 //===----------------------------------------------------------------------===//
 
 static LogicalResult importLogAddExp(Call &c) {
@@ -84,7 +84,8 @@ static LogicalResult importHypot(Call &c) {
 }
 static Register hypotOp("hypot", importHypot);
 
-/// The angle of (x, y), `other` and `self`: of the smaller over the larger.
+/// The angle of (x, y), which are `other` and `self`: computed from the smaller
+/// over the larger.
 static LogicalResult importAtan2(Call &c) {
   ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
   const Expression &y = both.x, &x = both.y;
@@ -99,7 +100,7 @@ static LogicalResult importAtan2(Call &c) {
 static Register atan2Op("atan2", importAtan2);
 static Register arctan2("arctan2", importAtan2);
 
-/// The size of x with the sign of y; that of -0 counts as plus.
+/// The absolute value of x with the sign of y; -0 counts as positive.
 static LogicalResult importCopysign(Call &c) {
   ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
   Expression size = both.x.of(absolute);
@@ -115,7 +116,7 @@ static LogicalResult importHeaviside(Call &c) {
 }
 static Register heaviside("heaviside", importHeaviside);
 
-/// The larger or smaller one; of a number and NaN, the number.
+/// The larger or smaller one; if one is NaN, the other.
 static LogicalResult numberOf(Call &c, Expression::Two choose) {
   ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
   Expression chosen = both.x.with(choose, both.y);
@@ -128,10 +129,10 @@ static LogicalResult importFmin(Call &c) { return numberOf(c, minimum); }
 static Register fminOp("fmin", importFmin);
 
 //===----------------------------------------------------------------------===//
-// Of one operand
+// One operand
 //===----------------------------------------------------------------------===//
 
-/// log(x / (1 - x)), of x between eps and 1 - eps if there is one.
+/// log(x / (1 - x)), with x clamped between eps and 1 - eps if eps is given.
 static LogicalResult importLogit(Call &c) {
   ASSIGN_OR_FAIL(Val self, floatsOf(c));
   if (c.has("eps")) {
@@ -186,8 +187,8 @@ static Register deg2rad("deg2rad", importDeg2rad);
 static LogicalResult importRad2deg(Call &c) { return scaled(c, 180 / M_PI); }
 static Register rad2deg("rad2deg", importRad2deg);
 
-/// Numbers in place of what is none, and in place of infinities: without them,
-/// 0 and the largest of the type.
+/// Replaces NaN and infinities by numbers: by default 0 and the largest of the
+/// type.
 static LogicalResult importNanToNum(Call &c) {
   const Val self = c.tensor("self");
   if (!isFloat(self.type))

@@ -1,5 +1,5 @@
-// Windows.cpp - windows taken apart and put together, and channels that become
-// places or other channels.
+// Windows.cpp - unfolds and folds windows, and turns channels into places or
+// into other channels.
 
 #include "frontends/Checked.h"
 #include "frontends/common/ops/Activation.h"
@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// Windows of `size` along a dimension, `step` apart, whose elements stand
-/// along a new last one.
+/// Windows of `size` along a dimension, `step` apart; their elements form a new
+/// last dimension.
 static LogicalResult importUnfold(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dimension", std::nullopt, self.rank()));
@@ -32,7 +32,7 @@ static LogicalResult importUnfold(Call &c) {
 }
 static Register unfold("unfold", importUnfold);
 
-/// The windows over images that im2col and col2im name.
+/// The windows over images that the arguments of im2col and col2im describe.
 static FailureOr<WindowSpec> columnsOf(Call &c) {
   WindowSpec spec;
   auto pairOf = [&](const char *name) -> FailureOr<Dims> {
@@ -86,8 +86,7 @@ static Register col2im("col2im", importCol2im);
 // Channels
 //===----------------------------------------------------------------------===//
 
-/// `x` in the shape `apart`, its dimensions in another order, in the shape
-/// `dims`.
+/// `x` reshaped to `apart`, permuted by `order`, and reshaped to `dims`.
 static LogicalResult rearranged(Call &c, const Val &x, ArrayRef<int64_t> outer,
                                 ArrayRef<int64_t> apart,
                                 ArrayRef<int64_t> order,
@@ -131,7 +130,7 @@ static LogicalResult importPixelUnshuffle(Call &c) {
 }
 static Register pixelUnshuffle("pixel_unshuffle", importPixelUnshuffle);
 
-/// Channels of [N, C, ...] as groups, of which each gives one in turn.
+/// Divides channels of [N, C, ...] into groups and interleaves the groups.
 static LogicalResult importChannelShuffle(Call &c) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t groups, c.integer("groups", std::nullopt));
