@@ -37,6 +37,7 @@ class Tally:
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.times = []  # (seconds, case), of what says how long it took.
         self.full = full
 
     def is_left(self, what):
@@ -406,10 +407,14 @@ def resolved_target(build):
 
 def rows_of(tally, suite, script, build, *flags):
     """The PASS, FAIL and SKIP lines of a script of ours."""
+    start = time.time()
     done = run([sys.executable, os.path.join(ROOT, script), *flags], cwd=build)
+    tally.times.append((time.time() - start, "%s: all of %s" % (suite, script)))
     # Of a failure, what follows up to the next verdict.
     rows = re.findall(r"^(PASS|FAIL|SKIP): (.*?)(?: \([\d.]+ s\))?$"
-                      r"((?:\n(?!(?:PASS|FAIL|SKIP): ).*)*)", done.stdout, re.M)
+                      r"((?:\n(?!(?:PASS|FAIL|SKIP|TIME): ).*)*)", done.stdout, re.M)
+    tally.times += [(float(seconds), "%s %s" % (suite, name)) for name, seconds in
+                    re.findall(r"^(?:PASS|FAIL|TIME): (.*) \(([\d.]+) s\)$", done.stdout, re.M)]
     tally.test(suite + ": there are cases", bool(rows), done.stdout[-4000:])
     for verdict, name, text in rows:
         if verdict == "SKIP":
@@ -514,6 +519,8 @@ SUITES = [("format", check_format), ("rules", check_rules), ("steps", check_step
           ("golden", check_golden), ("emulated", check_emulated), ("unit", check_unit),
           ("ctest", check_ctest), ("lit", check_lit), ("tidy", check_tidy),
           ("fuzz", check_fuzz), ("install", check_install)]
+# Cases of each suite that are shown with their times.
+SLOWEST = 10
 # At a time. Each suite keeps all cores busy by itself, but for its last test: then
 # another one does.
 SUITES_AT_A_TIME = 2
@@ -539,6 +546,8 @@ def main():
         check(tally, build)
         print("%-8s %5d tests %7.1f s" % (name, tally.passed + len(tally.failed),
                                           time.time() - start), flush=True)
+        for seconds, case in sorted(tally.times, reverse=True)[:SLOWEST]:
+            print("    %7.1f s  %s" % (seconds, case), flush=True)
         return tally
 
     with concurrent.futures.ThreadPoolExecutor(SUITES_AT_A_TIME) as pool:

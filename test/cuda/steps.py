@@ -45,6 +45,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
@@ -398,9 +399,15 @@ def main():
         # What watches a step is the same for all.
         options.watched = os.path.join(scratch, "watched.o")
         made([options.cxx, *FLAGS, "-c", os.path.join(HERE, "WatchedStep.cpp"), "-o", options.watched])
-        for rows in pool.map(lambda case: case[0](options, scratch, *case[1:]), cases):
+
+        def timed(case):
+            begin = time.monotonic()
+            return case[0](options, scratch, *case[1:]), time.monotonic() - begin
+
+        for (check, path, what), (rows, seconds) in zip(cases, pool.map(timed, cases)):
             for row in rows:
                 report(*row)
+            print(f"TIME: {check.__name__} {name_of(path)} {what} ({seconds:.1f} s)", flush=True)
     print(f"{counts[True]} passed, {counts[False]} failed")
     return 1 if counts[False] or not counts[True] else 0
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 from models import ADAMW, BUDGETS
 from targets import KERNELS, TILES, runs_here
@@ -244,11 +245,17 @@ def run_cases(description, name, make_cases, add_options=lambda parser: None, at
     options.build, options.bench = os.path.abspath(options.build), None
     os.environ["XDG_CACHE_HOME"] = os.path.join(options.build, "cache")  # Not the user's.
     tally = Tally()
+
+    def check(case):
+        begin = time.monotonic()
+        case.check(tally)
+        print(f"TIME: {case.name} ({time.monotonic() - begin:.1f} s)", flush=True)
+
     scratch = options.keep or tempfile.mkdtemp(prefix=f"tmc-{name}-")
     try:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             cases = make_cases(options, scratch)
-            for done in [pool.submit(case.check, tally) for case in cases]:
+            for done in [pool.submit(check, case) for case in cases]:
                 done.result()
         at_end(options, cases)
     finally:
