@@ -55,7 +55,7 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
     llvm::Expected<std::unique_ptr<OptimizerRule>> made =
         OptimizerRule::create(optimizer.getValue());
     if (!made) {
-      emitFault(forward.getLoc(), Fault::Usage)
+      emitFault(forward.getLoc(), FailureKind::Usage)
           << llvm::toString(made.takeError());
       return signalPassFailure();
     }
@@ -63,14 +63,14 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
     llvm::Expected<std::optional<LossScale>> scale =
         LossScale::parse(lossScaleSpec.getValue());
     if (!scale) {
-      emitFault(forward.getLoc(), Fault::Usage)
+      emitFault(forward.getLoc(), FailureKind::Usage)
           << llvm::toString(scale.takeError());
       return signalPassFailure();
     }
     lossScale = *scale;
     lossIndex = train::lossResult(forward);
     if (!lossIndex) {
-      emitFault(forward.getLoc(), Fault::Input)
+      emitFault(forward.getLoc(), FailureKind::Input)
           << "no result is marked as the loss";
       return signalPassFailure();
     }
@@ -168,7 +168,7 @@ private:
       trained.push_back(std::move(entry));
     }
     if (trained.empty())
-      return emitFault(forward.getLoc(), Fault::Input)
+      return emitFault(forward.getLoc(), FailureKind::Input)
              << "there is no parameter to train";
     llvm::StringSet<> taken; // The model may have an input `step`.
     for (DictionaryAttr attr : attrs)
@@ -203,7 +203,7 @@ private:
       bool isSaved = role && (role.getValue() == train::Role::Param ||
                               role.getValue() == train::Role::State);
       if (isSaved && !saved.insert(name).second)
-        return emitFault(forward.getLoc(), Fault::Input)
+        return emitFault(forward.getLoc(), FailureKind::Input)
                << "a checkpoint would have two tensors named '" << name
                << "', one of them a state of the optimizer";
     }

@@ -39,7 +39,7 @@ Gradient::Gradient(OpBuilder &b, ArrayRef<Operation *> ops,
 LogicalResult Gradient::run(Value loss, Value seed, bool allowsFP16,
                             llvm::function_ref<void(Value, Value)> onFinal) {
   if (!active.contains(loss))
-    return emitFault(loss.getLoc(), Fault::Input)
+    return emitFault(loss.getLoc(), FailureKind::Input)
            << "the loss doesn't depend on any trained parameter";
   gradOf[loss] = seed ? nn::convertTo(b, loss.getLoc(), seed,
                                       getElementTypeOrSelf(loss.getType()))
@@ -65,7 +65,7 @@ LogicalResult Gradient::run(Value loss, Value seed, bool allowsFP16,
 LogicalResult Gradient::refuse() {
   if (!refused.empty()) {
     InFlightDiagnostic diag =
-        emitFault(refused[0]->getLoc(), Fault::Unsupported)
+        emitFault(refused[0]->getLoc(), FailureKind::Unsupported)
         << "'" << refused[0]->getName()
         << "' has no derivative, and the loss depends on "
            "a parameter through it";

@@ -71,7 +71,7 @@ LogicalResult emitUnscaled(ArrayRef<Operation *> ops) {
   for (const std::string &name : all)
     names.insert(name);
   constexpr size_t most = 8;
-  InFlightDiagnostic diag = emitFault(ops[0]->getLoc(), Fault::Usage);
+  InFlightDiagnostic diag = emitFault(ops[0]->getLoc(), FailureKind::Usage);
   diag << "fp16 gradients without a loss scale: small ones would be zeros, in ";
   llvm::interleaveComma(names.getArrayRef().take_front(most), diag);
   if (names.size() > most)

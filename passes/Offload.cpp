@@ -1,6 +1,7 @@
 #include "passes/Offload.h"
 
 #include "compiler/analysis/HostMoves.h"
+#include "dialects/interfaces/Fault.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -25,6 +26,32 @@ llvm::Expected<OffloadSpec> OffloadSpec::parse(llvm::StringRef text) {
     spec.onlyIfNeeded |= word == "auto";
   }
   return spec;
+}
+
+std::string OffloadSpec::text() const {
+  if (isNone())
+    return "none";
+  if (onlyIfNeeded)
+    return "auto";
+  if (*this == all())
+    return "all";
+  llvm::SmallVector<llvm::StringRef, 3> words;
+  if (activations)
+    words.push_back("activations");
+  if (optimizer)
+    words.push_back("optimizer");
+  if (parameters)
+    words.push_back("parameters");
+  return llvm::join(words, ",");
+}
+
+mlir::FailureOr<OffloadSpec> tmc::offloadNamed(mlir::Operation *op,
+                                               llvm::StringRef text) {
+  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(text);
+  if (spec)
+    return *spec;
+  return mlir::LogicalResult(emitFault(op->getLoc(), FailureKind::Input)
+                             << llvm::toString(spec.takeError()));
 }
 
 /// What is smaller than this part of the step isn't worth a transfer: beside

@@ -20,17 +20,29 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <string>
+
 namespace tmc {
 
 struct OffloadSpec {
   bool activations = false, optimizer = false, parameters = false;
   bool onlyIfNeeded = false; // auto
 
+  bool operator==(const OffloadSpec &) const = default;
   bool isNone() const { return !activations && !optimizer && !parameters; }
 
+  static constexpr OffloadSpec all() { return {true, true, true, false}; }
+  static constexpr OffloadSpec asNeeded() { return {true, true, true, true}; }
+
+  /// The specification as the flag takes it.
+  std::string text() const;
   /// An error: a message for the user.
   static llvm::Expected<OffloadSpec> parse(llvm::StringRef text);
 };
+
+/// The specification that the option of a pass says in words. Fails at `op`.
+mlir::FailureOr<OffloadSpec> offloadNamed(mlir::Operation *op,
+                                          llvm::StringRef text);
 
 /// Bytes that a plan may take of each space.
 struct SpaceBudgets {

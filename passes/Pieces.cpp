@@ -68,9 +68,9 @@ SmallVector<Value> Pieces::buildFacts(OpBuilder &b, ArrayRef<Value> args) {
 }
 
 LogicalResult Pieces::refuseOutput(StringRef name, const Twine &why) {
-  InFlightDiagnostic diag = emitFault(forward.getLoc(), Fault::Unsupported)
-                            << "micro-batches can't keep the output '" << name
-                            << "': " << why;
+  InFlightDiagnostic diag =
+      emitFault(forward.getLoc(), FailureKind::Unsupported)
+      << "micro-batches can't keep the output '" << name << "': " << why;
   diag.attachNote(forward.getLoc())
       << "--micro-batches=1 computes the whole batch at once";
   return diag;

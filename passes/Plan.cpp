@@ -43,7 +43,7 @@ struct Plan : impl::PlanBase<Plan> {
       return signalPassFailure();
     const planning::Problem &problem = stated->problem;
     if (isTooLargeToPlan(problem)) {
-      emitFault(getOperation().getLoc(), Fault::Unsupported)
+      emitFault(getOperation().getLoc(), FailureKind::Unsupported)
           << "the step is too large to plan: its kernels would take weeks, or "
              "its values over 2^61 bytes";
       return signalPassFailure();
@@ -51,8 +51,11 @@ struct Plan : impl::PlanBase<Plan> {
     if (absl::Status status = planning::check(problem); !status.ok())
       return defect(status.ToString());
 
-    if (offload != "none")
-      return planWithMoves(*stated, *device);
+    FailureOr<OffloadSpec> spec = offloadNamed(getOperation(), offload);
+    if (failed(spec))
+      return signalPassFailure();
+    if (!spec->isNone())
+      return planWithMoves(*stated, *spec, *device);
     planning::SolveOptions options;
     options.budgetBytes = budget;
     options.order = planning::OrderMode::Free;
@@ -65,7 +68,7 @@ struct Plan : impl::PlanBase<Plan> {
           !absl::IsUnavailable(plan.status()))
         return defect(plan.status().ToString());
       // Somebody else's planner, not ours.
-      emitFault(getOperation().getLoc(), Fault::Input)
+      emitFault(getOperation().getLoc(), FailureKind::Input)
           << std::string(plan.status().message());
       return signalPassFailure();
     }
@@ -90,20 +93,12 @@ private:
   PassTarget given;
   PlanHooks hooks;
 
-  void planWithMoves(StepProblem &stated, const Target &device) {
-    PlanOptions options;
-    options.budget = budget;
-    options.offload = offload;
-    options.hostBudget = hostBudget;
-    options.fileBudget = fileBudget;
-    absl::StatusOr<MovedStep> moved = planMoves(stated, options, device, hooks);
-    if (!moved.ok()) {
-      if (!absl::IsInvalidArgument(moved.status()))
-        return defect(moved.status().ToString());
-      emitFault(getOperation().getLoc(), Fault::Input)
-          << std::string(moved.status().message());
-      return signalPassFailure();
-    }
+  void planWithMoves(StepProblem &stated, const OffloadSpec &spec,
+                     const Target &device) {
+    absl::StatusOr<MovedStep> moved = planMoves(
+        stated, spec, {budget, hostBudget, fileBudget}, device, hooks);
+    if (!moved.ok())
+      return defect(moved.status().ToString());
     moved->record.attachTo(getOperation());
     if (!moved->fitted.plan.feasible)
       return reportSpacesOverBudget(stated, *moved);
@@ -116,7 +111,7 @@ private:
   void reportSpacesOverBudget(const StepProblem &stated,
                               const MovedStep &moved) {
     InFlightDiagnostic diag =
-        emitFault(getOperation().getLoc(), Fault::OverBudget)
+        emitFault(getOperation().getLoc(), FailureKind::OverBudget)
         << "no plan was found within the budget of " << inMiB(budget);
     if (hostBudget >= 0)
       diag << " and " << inMiB(hostBudget) << " of host memory";
@@ -163,7 +158,7 @@ private:
     record.attachTo(getOperation());
     int64_t needs = plan.peakBytes + problem.reservedBytes;
     InFlightDiagnostic diag =
-        emitFault(getOperation().getLoc(), Fault::OverBudget)
+        emitFault(getOperation().getLoc(), FailureKind::OverBudget)
         << "needs " << inMiB(needs) << ", " << inMiB(needs - budget)
         << " over the budget of " << inMiB(budget);
     absl::StatusOr<planning::Profile> profile =

@@ -8,6 +8,7 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/driver/SpaceFit.h"
+#include "passes/Offload.h"
 #include "passes/Passes.h"
 
 #include <functional>
@@ -44,7 +45,8 @@ struct MovedStep {
   planning::Plan plan; // The same, as reports know it.
 };
 absl::StatusOr<MovedStep> planMoves(StepProblem &stated,
-                                    const PlanOptions &options,
+                                    const OffloadSpec &spec,
+                                    const SpaceBudgets &budgets,
                                     const Target &target,
                                     const PlanHooks &hooks);
 

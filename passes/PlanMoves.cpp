@@ -61,12 +61,10 @@ absl::Status verifyFitted(const Problem &problem, const SpacePlan &plan) {
 } // namespace
 
 absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
-                                         const PlanOptions &options,
+                                         const OffloadSpec &spec,
+                                         const SpaceBudgets &budgets,
                                          const Target &target,
                                          const PlanHooks &hooks) {
-  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(options.offload);
-  if (!spec)
-    return absl::InvalidArgumentError(llvm::toString(spec.takeError()));
   MovedStep moved;
   PlanRecord &record = moved.record;
   record.reservedBytes = stated.problem.reservedBytes;
@@ -76,9 +74,7 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
       unconstrained.ok())
     record.unconstrainedBytes = unconstrained->peakBytes;
 
-  if (absl::Status status =
-          offerMoves(stated, *spec, target,
-                     {options.budget, options.hostBudget, options.fileBudget});
+  if (absl::Status status = offerMoves(stated, spec, target, budgets);
       !status.ok())
     return status;
   const Problem &problem = stated.problem;

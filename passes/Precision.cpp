@@ -160,6 +160,14 @@ bool PrecisionSpec::mayBeFP16() const {
          });
 }
 
+bool mayBeFP16(StringRef text) {
+  llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(text);
+  if (spec)
+    return spec->mayBeFP16();
+  llvm::consumeError(spec.takeError());
+  return false;
+}
+
 std::vector<Scaling> PrecisionSpec::scalings() const {
   std::vector<Scaling> all;
   auto add = [&](Format format) {
@@ -522,7 +530,7 @@ struct Precision : impl::PrecisionBase<Precision> {
   void runOnOperation() override {
     llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(this->spec);
     if (!spec) {
-      emitFault(getOperation().getLoc(), Fault::Usage)
+      emitFault(getOperation().getLoc(), FailureKind::Usage)
           << llvm::toString(spec.takeError());
       return signalPassFailure();
     }
@@ -531,7 +539,7 @@ struct Precision : impl::PrecisionBase<Precision> {
       return signalPassFailure();
     const bool onCard = device->backend == Backend::Cuda;
     if (std::string fault = faultOfCodes(*spec, *device); !fault.empty()) {
-      emitFault(getOperation().getLoc(), Fault::Unsupported) << fault;
+      emitFault(getOperation().getLoc(), FailureKind::Unsupported) << fault;
       return signalPassFailure();
     }
     // Whether `op` multiplies codes scaled so. No card multiplies two squares,
@@ -589,9 +597,9 @@ struct Precision : impl::PrecisionBase<Precision> {
         spec->acceptWide(
             train::argName(getOperation(), argument.getArgNumber()));
     for (const std::string &glob : spec->unused()) {
-      InFlightDiagnostic diag = emitFault(getOperation().getLoc(), Fault::Usage)
-                                << "precision: '" << glob
-                                << "' fits no product and no parameter";
+      InFlightDiagnostic diag =
+          emitFault(getOperation().getLoc(), FailureKind::Usage)
+          << "precision: '" << glob << "' fits no product and no parameter";
       if (std::string meant = names.like(glob); !meant.empty())
         diag.attachNote() << "did you mean '" << meant << "'?";
       return signalPassFailure();

@@ -98,6 +98,10 @@ private:
   std::vector<Exception> exceptions;
 };
 
+/// Whether a specification may make anything fp16; false of a wrong one, which
+/// the pass refuses.
+bool mayBeFP16(llvm::StringRef spec);
+
 } // namespace tmc
 
 #endif // TMC_PASSES_PRECISION_H

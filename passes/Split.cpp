@@ -101,10 +101,10 @@ static LogicalResult freezeBatchNorms(func::FuncOp forward) {
   SmallVector<nn::BatchNormOp> norms(forward.getOps<nn::BatchNormOp>());
   for (nn::BatchNormOp norm : norms) {
     if (!isState(norm.getRunningMean()) || !isState(norm.getRunningVar()))
-      return emitFault(norm.getLoc(), Fault::Unsupported)
+      return emitFault(norm.getLoc(), FailureKind::Unsupported)
              << "has no running statistics that --batchnorm=frozen could take";
     if (!norm.getMean().use_empty() || !norm.getRstd().use_empty())
-      return emitFault(norm.getLoc(), Fault::Unsupported)
+      return emitFault(norm.getLoc(), FailureKind::Unsupported)
              << "returns statistics of the batch, which --batchnorm=frozen "
                 "doesn't take";
     OpBuilder b(norm);
@@ -129,7 +129,7 @@ static LogicalResult checkBatchNorms(func::FuncOp forward) {
   for (auto norm : forward.getOps<nn::BatchNormOp>())
     if (nn::valuesPerChannel(norm) == 1) {
       InFlightDiagnostic diag =
-          emitFault(norm.getLoc(), Fault::Unsupported)
+          emitFault(norm.getLoc(), FailureKind::Unsupported)
           << "has one value for each channel, which has no variance";
       diag.attachNote(forward.getLoc())
           << "take a larger batch, or --batchnorm=frozen for the running "
@@ -148,11 +148,11 @@ static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
         cast<RankedTensorType>(arg.getType()).getDimSize(0) == batch)
       least = arg;
   if (!batch)
-    return emitFault(whole.getLoc(), Fault::Input)
+    return emitFault(whole.getLoc(), FailureKind::Input)
            << "has no argument that is a batch, and can't be cut into "
            << pieces << " micro-batches";
   if (batch < pieces) {
-    InFlightDiagnostic diag = emitFault(whole.getLoc(), Fault::Usage)
+    InFlightDiagnostic diag = emitFault(whole.getLoc(), FailureKind::Usage)
                               << "a batch of " << batch << " can't be cut into "
                               << pieces << " micro-batches";
     diag.attachNote(least.getLoc())
@@ -203,7 +203,7 @@ struct Split : impl::SplitBase<Split> {
 
   void runOnOperation() override {
     if (microBatches < 1) {
-      emitFault(getOperation().getLoc(), Fault::Usage)
+      emitFault(getOperation().getLoc(), FailureKind::Usage)
           << "can't cut a batch into " << microBatches.getValue()
           << " micro-batches";
       return signalPassFailure();
@@ -213,7 +213,7 @@ struct Split : impl::SplitBase<Split> {
       return;
     if (batchNorm != "" && batchNorm != "frozen" &&
         batchNorm != "per-micro-batch") {
-      emitFault(getOperation().getLoc(), Fault::Usage)
+      emitFault(getOperation().getLoc(), FailureKind::Usage)
           << "--batchnorm takes per-micro-batch or frozen, not '"
           << batchNorm.getValue() << "'";
       return signalPassFailure();

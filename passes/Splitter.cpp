@@ -15,7 +15,7 @@ using namespace tmc::nn;
 using train::TrainDialect;
 
 LogicalResult Splitter::refuse(Operation *op, const Twine &why) {
-  InFlightDiagnostic diag = emitFault(op->getLoc(), Fault::Unsupported)
+  InFlightDiagnostic diag = emitFault(op->getLoc(), FailureKind::Unsupported)
                             << "can't be computed in " << shares.pieces()
                             << " micro-batches: " << why;
   diag.attachNote(whole.getLoc())

@@ -239,7 +239,7 @@ struct Tile : impl::TileBase<Tile> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (tiles < 1) {
-      emitFault(function.getLoc(), Fault::Usage)
+      emitFault(function.getLoc(), FailureKind::Usage)
           << "can't cut rows into " << tiles.getValue() << " tiles";
       return signalPassFailure();
     }

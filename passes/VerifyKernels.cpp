@@ -77,7 +77,7 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
           diag << " (" << ops.size() << " times)";
       };
       if (!said) {
-        said.emplace(emitFault(op->getLoc(), Fault::Unsupported));
+        said.emplace(emitFault(op->getLoc(), FailureKind::Unsupported));
         *said << (device->backend == Backend::Cpu ? "cpu" : "cuda")
               << " has no kernel for ";
         describe(*said->getUnderlyingDiagnostic());

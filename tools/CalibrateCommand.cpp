@@ -12,7 +12,7 @@
 using namespace tmc;
 
 /// Writes `path` through a temporary file, so that no partial file ever exists.
-static Expected<bool> writeTarget(const std::string &path,
+static Expected<void> writeTarget(const std::string &path,
                                   const std::string &text) {
   auto cant = [&](const std::string &why) {
     return Failure::world("can't write '" + path + "': " + why);
@@ -31,7 +31,7 @@ static Expected<bool> writeTarget(const std::string &path,
   }
   if (llvm::Error error = file->keep(path))
     return cant(llvm::toString(std::move(error)));
-  return true;
+  return {};
 }
 
 int CalibrateCommand::run() {

@@ -245,7 +245,7 @@ struct ModelFlags {
 #undef TMC_MODEL_FLAG
 
   Expected<CompileOptions> read();
-  Expected<bool> readOffload(CompileOptions &options);
+  Expected<void> readOffload(CompileOptions &options);
 };
 
 /// Parses the positive number of `flag`; `others` names the other allowed
@@ -260,11 +260,11 @@ Expected<int64_t> countOf(const char *flag, const std::string &text,
 }
 
 /// Reads which values may leave the device, and to which space.
-Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
+Expected<void> ModelFlags::readOffload(CompileOptions &options) {
   llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(offload.getValue());
   if (!spec)
     return Failure::usage("--" + llvm::toString(spec.takeError()));
-  options.offload = offload;
+  options.offload = *spec;
   if (!hostBudget.empty()) {
     Expected<int64_t> bytes = parseSize(hostBudget);
     if (!bytes)
@@ -294,7 +294,7 @@ Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
   if (!spec->isNone() && !planner.empty())
     return Failure::unsupported("--planner plans on the device alone")
         .note("leave out one of --planner and --offload");
-  return true;
+  return {};
 }
 
 Expected<CompileOptions> ModelFlags::read() {
@@ -310,12 +310,12 @@ Expected<CompileOptions> ModelFlags::read() {
   auto count = [&](const char *flag, const std::string &text, auto &value,
                    const char *others = "") {
     if (text.empty())
-      return Expected<bool>(true);
+      return Expected<void>();
     Expected<int64_t> number = countOf(flag, text, others);
     if (!number)
-      return Expected<bool>(std::move(number.failure()));
+      return Expected<void>(std::move(number.failure()));
     value = *number;
-    return Expected<bool>(true);
+    return Expected<void>();
   };
   for (const std::string &dim : dims) {
     auto [name, size] = llvm::StringRef(dim).split('=');
@@ -345,8 +345,7 @@ Expected<CompileOptions> ModelFlags::read() {
   options.narrowCopies = copies->second;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
-  if (Expected<bool> done = readOffload(options); !done)
-    return std::move(done.failure());
+  TMC_TRY(readOffload(options));
   // Words that stand for a number.
   auto word = [](const cl::opt<std::string> &flag, const char *text,
                  int64_t value, auto &field) {
@@ -432,7 +431,7 @@ Expected<CompileOptions> ModelFlags::read() {
   return options;
 }
 
-int finish(const Expected<bool> &done) {
+int finish(const Expected<void> &done) {
   if (done)
     return 0;
   report(done.failure());

@@ -31,7 +31,7 @@ struct CompiledProbe {
 
 /// Keeps the fastest run of each launch: takes the faster ones of a profile. A
 /// time of zero doesn't count, because the clock didn't see the launch.
-static tmc::Expected<bool> readProfile(const std::string &path,
+static tmc::Expected<void> readProfile(const std::string &path,
                                        std::vector<MeasuredLaunch> &launches) {
   auto file = MemoryBuffer::getFile(path);
   if (!file)
@@ -59,7 +59,7 @@ static tmc::Expected<bool> readProfile(const std::string &path,
     measured.bytes = number("bytes");
     measured.seconds = seconds;
   }
-  return true;
+  return {};
 }
 
 /// Compiles a probe and writes its data into `directory`.
@@ -74,21 +74,18 @@ static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
   compile.output = base;
   compile.lossChunk = 0; // The probe sets its own chunks.
   compile.quiet = true;
-  if (auto done = writeProbeFile(compile.model, probe.forward); !done)
-    return std::move(done.failure());
-  if (auto done = compileModel(compile); !done)
-    return std::move(done.failure());
+  TMC_TRY(writeProbeFile(compile.model, probe.forward));
+  TMC_TRY(compileModel(compile));
   for (const ProbeInput &input : probe.inputs) {
     std::string path = base + "." + input.name + ".npy";
-    if (auto done = writeProbeFile(path, npyOf(input)); !done)
-      return std::move(done.failure());
+    TMC_TRY(writeProbeFile(path, npyOf(input)));
     compiled.data.push_back("--data=" + input.name + "=" + path);
   }
   return compiled;
 }
 
 /// Runs a probe once more.
-static tmc::Expected<bool> measure(CompiledProbe &probe,
+static tmc::Expected<void> measure(CompiledProbe &probe,
                                    const CalibrateOptions &options) {
   std::string profile = probe.directory + ".json";
   ProbeRun run{probe.name, probe.directory, probe.data, options.threads};
@@ -96,7 +93,7 @@ static tmc::Expected<bool> measure(CompiledProbe &probe,
       run.flags.end(),
       {"--steps=" + std::to_string(options.steps + 1), "--profile=" + profile});
   if (auto done = runProbe(run); !done)
-    return done;
+    return std::move(done.failure());
   return readProfile(profile, probe.launches);
 }
 
@@ -134,8 +131,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
                    options.threads, options.patienceSeconds};
   if (moves.fileDirectory.empty())
     moves.fileDirectory = directory.str().str();
-  if (auto done = moves.fit(); !done)
-    return std::move(done.failure());
+  TMC_TRY(moves.fit());
   std::vector<CompiledProbe> probes;
   for (const Probe &probe : calibrationProbes()) {
     say("compiling " + probe.name + " ...");

@@ -12,7 +12,7 @@
 using namespace llvm;
 using namespace tmc;
 
-tmc::Expected<bool> MoveRunner::fit() {
+tmc::Expected<void> MoveRunner::fit() {
   llvm::ErrorOr<sys::fs::space_info> room = sys::fs::disk_space(fileDirectory);
   if (!room)
     return Failure::world("can't keep a file in '" + fileDirectory +
@@ -22,22 +22,19 @@ tmc::Expected<bool> MoveRunner::fit() {
   if (!fitting)
     return std::move(fitting.failure());
   work = *fitting;
-  return true;
+  return {};
 }
 
-tmc::Expected<bool> MoveRunner::compile(const MoveWork &probe,
+tmc::Expected<void> MoveRunner::compile(const MoveWork &probe,
                                         const std::string &step) const {
   if (std::error_code error = sys::fs::create_directory(step))
     return Failure::world("can't make '" + step + "': " + error.message());
   std::string source =
       step + (target.backend == Backend::Cuda ? "/step.cu" : "/step.cpp");
-  if (auto done = writeProbeFile(source, moveProbeText(target, probe)); !done)
-    return done;
+  TMC_TRY(writeProbeFile(source, moveProbeText(target, probe)));
   // The trainer requires data.
-  if (auto done = writeProbeFile(step + ".npy",
-                                 npyOf({"input", /*isTokens=*/false, {1}, 0}));
-      !done)
-    return done;
+  TMC_TRY(writeProbeFile(step + ".npy",
+                         npyOf({"input", /*isTokens=*/false, {1}, 0})));
   tmc::Expected<Installation> installation = Installation::find();
   if (!installation)
     return std::move(installation.failure());
@@ -57,7 +54,7 @@ tmc::Expected<EngineRates> MoveRunner::run(const std::string &step) const {
     return std::move(done.failure())
         .note("the file is in '" + fileDirectory +
               "'; --nvme=DIR measures one elsewhere");
-  if (!*done)
+  if (*done == ProbeEnd::TimedOut)
     return EngineRates();
   auto file = MemoryBuffer::getFile(trace);
   if (!file)
@@ -68,10 +65,9 @@ tmc::Expected<EngineRates> MoveRunner::run(const std::string &step) const {
   return rates;
 }
 
-tmc::Expected<bool> MoveRunner::prepare() {
+tmc::Expected<void> MoveRunner::prepare() {
   const std::string first = directory + "-first";
-  if (auto done = compile(firstWork(work), first); !done)
-    return done;
+  TMC_TRY(compile(firstWork(work), first));
   tmc::Expected<EngineRates> rates = run(first);
   if (!rates)
     return std::move(rates.failure());
@@ -81,13 +77,13 @@ tmc::Expected<bool> MoveRunner::prepare() {
   return compile(work, directory);
 }
 
-tmc::Expected<bool> MoveRunner::measure() {
+tmc::Expected<void> MoveRunner::measure() {
   tmc::Expected<EngineRates> rates = run(directory);
   if (!rates)
     return std::move(rates.failure());
   if (areFaster(*rates, fastest))
     fastest = *rates;
-  return true;
+  return {};
 }
 
 Failure MoveRunner::tooSlow() const {

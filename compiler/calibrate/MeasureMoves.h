@@ -30,17 +30,17 @@ struct MoveRunner {
 
   /// Chooses sizes by the free memory and the free room on the disk. Fails if
   /// they are too small, or if the directory doesn't exist.
-  Expected<bool> fit();
+  Expected<void> fit();
   /// Compiles a first probe and measures each engine's rate coarsely; then
   /// compiles the probe that measures.
-  Expected<bool> prepare();
+  Expected<void> prepare();
   /// Runs the probe once: a warm-up step, and one that counts.
-  Expected<bool> measure();
+  Expected<void> measure();
   /// The failure to report if there are no rates.
   Failure tooSlow() const;
 
 private:
-  Expected<bool> compile(const MoveWork &work, const std::string &step) const;
+  Expected<void> compile(const MoveWork &work, const std::string &step) const;
   /// Returns no rates if the run was ended at the limit.
   Expected<EngineRates> run(const std::string &step) const;
 };

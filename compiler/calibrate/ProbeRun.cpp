@@ -10,14 +10,14 @@
 using namespace llvm;
 using namespace tmc;
 
-tmc::Expected<bool> tmc::writeProbeFile(const std::string &path,
+tmc::Expected<void> tmc::writeProbeFile(const std::string &path,
                                         const std::string &bytes) {
   std::error_code error;
   raw_fd_ostream os(path, error);
   os << bytes;
   os.close();
   if (!error && !os.has_error())
-    return true;
+    return {};
   os.clear_error();
   return Failure::world("can't write '" + path + "'");
 }
@@ -56,7 +56,7 @@ std::string tmc::npyOf(const ProbeInput &input) {
   return bytes;
 }
 
-tmc::Expected<bool> tmc::runProbe(const ProbeRun &run) {
+tmc::Expected<tmc::ProbeEnd> tmc::runProbe(const ProbeRun &run) {
   const std::string log = run.directory + ".log";
   std::vector<std::string> words = {run.directory + "/train", "--init=random:1",
                                     "--quiet"};
@@ -72,9 +72,9 @@ tmc::Expected<bool> tmc::runProbe(const ProbeRun &run) {
   int code = sys::ExecuteAndWait(words[0], arguments, std::nullopt, redirects,
                                  run.limitSeconds, 0, &error);
   if (code == 0)
-    return true;
+    return ProbeEnd::Finished;
   if (code == kTimedOut && run.limitSeconds > 0)
-    return false;
+    return ProbeEnd::TimedOut;
   Failure failure = Failure::world("the probe '" + run.name +
                                    "' ended with code " + std::to_string(code) +
                                    (error.empty() ? "" : ": " + error));

@@ -12,7 +12,7 @@
 namespace tmc {
 
 /// Writes `bytes` to `path`.
-Expected<bool> writeProbeFile(const std::string &path,
+Expected<void> writeProbeFile(const std::string &path,
                               const std::string &bytes);
 
 /// An input's data as .npy: integers below the limit, or floats around 0.
@@ -26,9 +26,11 @@ struct ProbeRun {
   unsigned limitSeconds = 0; // The run is ended after this time; 0: never.
 };
 
-/// Runs the trainer; false if it was ended after `limitSeconds`. If it fails,
+enum class ProbeEnd { Finished, TimedOut };
+
+/// Runs the trainer. TimedOut: it was ended after `limitSeconds`. If it fails,
 /// its output becomes notes.
-Expected<bool> runProbe(const ProbeRun &run);
+Expected<ProbeEnd> runProbe(const ProbeRun &run);
 
 } // namespace tmc
 

@@ -36,7 +36,7 @@ LogicalResult tmc::printFusedBody(mem::KernelOp kernel, llvm::raw_ostream &os) {
   std::string why;
   std::optional<nn::FusedPlan> plan = nn::planFused(kernel.getBlock(), &why);
   if (!plan)
-    return emitFault(kernel.getLoc(), Fault::Unsupported)
+    return emitFault(kernel.getLoc(), FailureKind::Unsupported)
            << "'" << kernel.getSymName() << "' has no kernel: " << why;
   printFused(os, kernel.getSymName(), kernel.getBlock(), *plan,
              namesOf(kernel.getBlock()));

@@ -26,14 +26,14 @@ namespace {
 
 class Planner {
 public:
-  Planner(const PlanRequest &request, const OffloadSpec &spec, double useless)
-      : request(request), spec(spec), useless(useless),
-        budget(request.budgets) {
+  Planner(const PlanRequest &request, double useless)
+      : request(request), mayMove(!request.asked.offload.isNone()),
+        useless(useless), budget(request.budgets) {
     if (budget.device >= 0)
       budget.device -= budget.device / kPackingPart;
   }
 
-  Expected<bool> plan(ModuleOp module) {
+  Expected<void> plan(ModuleOp module) {
     OwningOpRef<ModuleOp> copy = module.clone();
     Expected<StepProblem> stated = stateStep(*copy, request);
     if (!stated)
@@ -48,29 +48,27 @@ public:
     best.neededBytes = base->peakBytes + problem.reservedBytes;
     // Each kernel runs once, unless the host runs it.
     if (best.baseSeconds < useless) {
-      if (Expected<bool> done = stay(problem); !done)
-        return done;
-    } else if (spec.isNone()) {
+      TMC_TRY(stay(problem));
+    } else if (!mayMove) {
       best.impossibleBelowBytes =
           planning::impossibleBelowFreely(problem, planning::relax(problem));
       leaveOut(best.baseSeconds);
     }
-    if (spec.isNone())
-      return true;
+    if (!mayMove)
+      return {};
     OwningOpRef<ModuleOp> peeled = module.clone();
-    Expected<StepProblem> moved =
-        stateWithMoves(*peeled, spec, request, budget);
+    Expected<StepProblem> moved = stateWithMoves(*peeled, request, budget);
     if (!moved)
       return std::move(moved.failure());
     best.impossibleBelowBytes = planning::impossibleBelow(moved->problem);
-    return wantsMoves() ? move(*moved) : true;
+    return wantsMoves() ? move(*moved) : Expected<void>();
   }
 
   CoarsePlan best;
 
 private:
   const PlanRequest &request;
-  const OffloadSpec &spec;
+  const bool mayMove;
   const double useless;
   SpaceBudgets budget;
 
@@ -93,36 +91,36 @@ private:
   }
 
   /// By recomputation and order.
-  Expected<bool> stay(const planning::Problem &problem) {
+  Expected<void> stay(const planning::Problem &problem) {
     planning::SolveOptions how;
     how.budgetBytes = budget.device;
     how.order = planning::OrderMode::Free;
     how.coarse = true;
     how.wantBound = how.wantCases = false;
-    how.wantSmallest = spec.isNone();
+    how.wantSmallest = !mayMove;
     how.effort = request.effort().part(kEffortPart);
     absl::StatusOr<planning::Plan> plan = planning::solve(problem, how);
     if (!plan.ok())
       return defect(plan.status());
-    if (spec.isNone()) {
+    if (!mayMove) {
       best.impossibleBelowBytes = plan->impossibleBelowBytes;
       best.neededBytes = plan->peakBytes + problem.reservedBytes;
     }
     if (!plan->feasible)
-      return true;
+      return {};
     best.stayingSeconds = secondsOf(plan->cost);
     take(best.stayingSeconds, /*moves=*/false);
-    return true;
+    return {};
   }
 
   bool wantsMoves() const {
     return !best.fits || best.seconds > best.baseSeconds * (1 + kWorthMoves);
   }
 
-  Expected<bool> move(StepProblem &stated) {
+  Expected<void> move(StepProblem &stated) {
     if (request.budgets.device >= 0 &&
         request.budgets.device < best.impossibleBelowBytes)
-      return true;
+      return {};
     planning::SpaceSearchOptions how;
     how.coarse = true;
     how.effort = request.effort();
@@ -136,7 +134,7 @@ private:
       take(secondsOf(plan->makespan), /*moves=*/true);
     else if (plan->provenMakespan >= how.useless)
       leaveOut(secondsOf(plan->provenMakespan));
-    return true;
+    return {};
   }
 };
 
@@ -163,15 +161,11 @@ CoarsePlan eitherOf(const CoarsePlan &a, const CoarsePlan &b) {
 Expected<CoarsePlan> tmc::planCoarsely(StepForm &form, StepForm &other,
                                        const PlanRequest &request,
                                        double useless) {
-  Expected<OffloadSpec> spec = offloadOf(request);
-  if (!spec)
-    return std::move(spec.failure());
   for (StepForm *each : {&form, &other}) {
     if (!each->module)
       continue;
-    Planner planner(request, *spec, useless);
-    if (Expected<bool> done = planner.plan(*each->module); !done)
-      return std::move(done.failure());
+    Planner planner(request, useless);
+    TMC_TRY(planner.plan(*each->module));
     each->coarse = planner.best;
   }
   return other.module ? eitherOf(*form.coarse, *other.coarse) : *form.coarse;

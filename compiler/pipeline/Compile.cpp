@@ -58,7 +58,7 @@ struct NamedStep {
   StepInterface interface;
 };
 
-static Expected<bool> writePlan(Compilation &compilation,
+static Expected<void> writePlan(Compilation &compilation,
                                 OutputDirectory &directory,
                                 const std::string &identity) {
   Planned planned = compilation.planned();
@@ -70,7 +70,7 @@ static Expected<bool> writePlan(Compilation &compilation,
 }
 
 /// Writes all that the output directory holds beside what is linked.
-static Expected<bool> writeFiles(Compilation &compilation,
+static Expected<void> writeFiles(Compilation &compilation,
                                  OutputDirectory &directory, NamedStep &step) {
   const CompileOptions &options = compilation.options();
   if (options.emit == Artifact::Plan)
@@ -87,9 +87,7 @@ static Expected<bool> writeFiles(Compilation &compilation,
   const std::string tail = interfaceText(step.interface);
   step.text.whole += tail;
   step.text.main += tail;
-  if (auto done = writeWeights(weights, step.interface.identity, directory);
-      !done)
-    return done;
+  TMC_TRY(writeWeights(weights, step.interface.identity, directory));
   mem::ProgramOp program =
       *compilation.module().getOps<mem::ProgramOp>().begin();
   const bool cuda = emit.backend == Backend::Cuda;
@@ -107,12 +105,11 @@ static Expected<bool> writeFiles(Compilation &compilation,
     files.push_back({llvm::sys::path::filename(options.trace).str(),
                      stepTrace(compilation.trace())});
   for (const auto &[name, content] : files)
-    if (auto done = directory.write(name, content); !done)
-      return done;
+    TMC_TRY(directory.write(name, content));
   return writePlan(compilation, directory, step.interface.identity);
 }
 
-static Expected<bool> link(Compilation &compilation,
+static Expected<void> link(Compilation &compilation,
                            const Installation &installation,
                            OutputDirectory &directory, const NamedStep &step) {
   auto header =
@@ -120,11 +117,10 @@ static Expected<bool> link(Compilation &compilation,
   if (!header)
     return Failure::world("can't read '" + installation.includeDir +
                           "/runtime/tmc.h'");
-  if (auto done = directory.write("tmc.h", (*header)->getBuffer().str()); !done)
-    return done;
+  TMC_TRY(directory.write("tmc.h", (*header)->getBuffer().str()));
   const CompileOptions &options = compilation.options();
   if (options.emit != Artifact::Exe && options.emit != Artifact::Lib)
-    return true;
+    return {};
   // The pieces say what step.cpp does, and go when they are compiled.
   std::string suffix =
       compilation.target().backend == Backend::Cuda ? ".cu" : ".cpp";
@@ -134,16 +130,11 @@ static Expected<bool> link(Compilation &compilation,
     pieces.push_back({directory.scratch(name + suffix), computes});
     return directory.writeScratch(name + suffix, text);
   };
-  if (auto done = add("main", step.text.main, /*computes=*/false); !done)
-    return done;
+  TMC_TRY(add("main", step.text.main, /*computes=*/false));
   for (const auto &[i, text] : llvm::enumerate(step.text.kernels))
-    if (auto done = add("kernels_" + std::to_string(i), text, true); !done)
-      return done;
+    TMC_TRY(add("kernels_" + std::to_string(i), text, true));
   const std::string exports = "exports.map";
-  if (auto done =
-          directory.writeScratch(exports, exportedNames(step.interface));
-      !done)
-    return done;
+  TMC_TRY(directory.writeScratch(exports, exportedNames(step.interface)));
   ObjectCache cache =
       ObjectCache::open(options.useCache ? ObjectCache::userDirectory() : "");
   if (!cache.warning().empty())
@@ -189,13 +180,12 @@ static Expected<std::string> outputOf(const CompileOptions &options) {
 }
 
 /// What can be said before minutes of planning.
-static Expected<bool> checkOutput(const CompileOptions &options,
+static Expected<void> checkOutput(const CompileOptions &options,
                                   const std::string &output) {
   if (!options.force)
-    if (auto done = OutputDirectory::check(output); !done)
-      return done;
+    TMC_TRY(OutputDirectory::check(output));
   if (options.depfile.empty())
-    return true;
+    return {};
   std::vector<std::string> targets = options.depfileTargets;
   if (targets.empty())
     targets = {output + "/plan.json"};
@@ -203,23 +193,22 @@ static Expected<bool> checkOutput(const CompileOptions &options,
                     checkMakeNames({options.model}, RulePart::Prerequisite)})
     if (!done)
       return done;
-  return true;
+  return {};
 }
 
-Expected<bool> tmc::compileModel(const CompileOptions &options) {
+Expected<void> tmc::compileModel(const CompileOptions &options) {
   Expected<std::string> output = outputOf(options);
   const bool isPrinted = options.to || options.emit == Artifact::Mlir;
   if (!isPrinted) {
     if (!output)
       return std::move(output.failure());
-    if (auto fine = checkOutput(options, *output); !fine)
-      return fine;
+    TMC_TRY(checkOutput(options, *output));
   }
   Compilation compilation(options);
   Phase last = std::min(options.to.value_or(Phase::Place), Phase::Place);
   if (options.emit == Artifact::Mlir)
     last = std::min(last, Phase::Place);
-  Expected<bool> done = compilation.runTo(last);
+  Expected<void> done = compilation.runTo(last);
   for (const std::string &warning : compilation.warnings())
     warn(warning);
   if (!done)
@@ -227,7 +216,7 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
   if ((options.to && *options.to <= Phase::Place) ||
       options.emit == Artifact::Mlir) {
     compilation.module().print(llvm::outs());
-    return true;
+    return {};
   }
   if (options.to == Phase::Emit) {
     EmitOptions emit;
@@ -239,7 +228,7 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
     if (!source)
       return std::move(source.failure());
     llvm::outs() << source->whole;
-    return true;
+    return {};
   }
   Expected<Installation> installation = Installation::find();
   if (!installation)
@@ -270,7 +259,7 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
     if (done = writeDepfile(options.depfile, rule); !done)
       return done;
   if (options.quiet)
-    return true;
+    return {};
   llvm::errs() << visible(planTable(compilation.planned()) + "  wrote " +
                           *output + "/\n");
   if (const WeightSources *weights = compilation.weights();
@@ -279,5 +268,5 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
                  << " of " << compilation.values().size()
                  << " tensors aren't here: " << visible(weights->why)
                  << "; train with --weights FILE or --init random:SEED\n";
-  return true;
+  return {};
 }

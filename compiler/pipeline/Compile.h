@@ -9,7 +9,7 @@ namespace tmc {
 
 /// Compiles as `options` say; prints data (`--to`, `--emit mlir`) on standard
 /// output and a summary on standard error.
-Expected<bool> compileModel(const CompileOptions &options);
+Expected<void> compileModel(const CompileOptions &options);
 
 /// Prints `failure` on standard error, as `tmc: error: ...` and its notes.
 void report(const Failure &failure);

@@ -45,7 +45,7 @@ std::optional<std::string> tmc::makeName(const std::string &name,
   return text;
 }
 
-Expected<bool> tmc::checkMakeNames(const std::vector<std::string> &names,
+Expected<void> tmc::checkMakeNames(const std::vector<std::string> &names,
                                    RulePart part) {
   for (const std::string &name : names)
     if (char c = unwritable(name, part)) {
@@ -60,7 +60,7 @@ Expected<bool> tmc::checkMakeNames(const std::vector<std::string> &names,
                             " as their own")
           .note("give the file another name, or leave out -MD and -MF");
     }
-  return true;
+  return {};
 }
 
 /// Names below each other, ` \` at the end of each line but the last.
@@ -81,7 +81,7 @@ static std::vector<std::string> inOrder(std::vector<std::string> names) {
   return names;
 }
 
-Expected<bool> tmc::checkRule(const DependRule &rule) {
+Expected<void> tmc::checkRule(const DependRule &rule) {
   for (auto done : {checkMakeNames(rule.targets, RulePart::Target),
                     checkMakeNames(rule.prerequisites, RulePart::Prerequisite)})
     if (!done)
@@ -90,13 +90,12 @@ Expected<bool> tmc::checkRule(const DependRule &rule) {
   if (!rule.prerequisites.empty() &&
       StringRef(inOrder(rule.prerequisites)[0]).contains('='))
     return checkMakeNames(rule.prerequisites, RulePart::Target);
-  return true;
+  return {};
 }
 
-Expected<bool> tmc::writeDepfile(const std::string &path,
+Expected<void> tmc::writeDepfile(const std::string &path,
                                  const DependRule &rule) {
-  if (auto done = checkRule(rule); !done)
-    return done;
+  TMC_TRY(checkRule(rule));
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   if (!error) {
@@ -108,5 +107,5 @@ Expected<bool> tmc::writeDepfile(const std::string &path,
   }
   if (error)
     return Failure::world("can't write '" + path + "': " + error.message());
-  return true;
+  return {};
 }

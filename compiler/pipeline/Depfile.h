@@ -26,7 +26,7 @@ enum class RulePart { Target, Prerequisite };
 std::optional<std::string> makeName(const std::string &name, RulePart part);
 
 /// Fails where a depfile can't name one of `names`.
-Expected<bool> checkMakeNames(const std::vector<std::string> &names,
+Expected<void> checkMakeNames(const std::vector<std::string> &names,
                               RulePart part);
 
 struct DependRule {
@@ -34,9 +34,9 @@ struct DependRule {
 };
 
 /// Fails where the rule can't be written.
-Expected<bool> checkRule(const DependRule &rule);
+Expected<void> checkRule(const DependRule &rule);
 
-Expected<bool> writeDepfile(const std::string &path, const DependRule &rule);
+Expected<void> writeDepfile(const std::string &path, const DependRule &rule);
 
 } // namespace tmc
 

@@ -188,7 +188,7 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
     raw_fd_ostream os(source, error);
     os << "#include \"runtime/step/Program.h\"\nint main() { return 0; }\n";
     os.close();
-    tmc::Expected<bool> compiled = runTool(
+    tmc::Expected<void> compiled = runTool(
         compileCommand(*compiler, *installation, target, source, object), log);
     if (!compiled) {
       tool.state = Finding::Missing;

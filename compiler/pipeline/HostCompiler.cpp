@@ -101,7 +101,7 @@ static Failure toolFailure(const ToolRun &run, int code,
   return failure;
 }
 
-tmc::Expected<bool> tmc::runTools(const std::vector<ToolRun> &runs) {
+tmc::Expected<void> tmc::runTools(const std::vector<ToolRun> &runs) {
   struct Child {
     sys::ProcessInfo process;
     std::string error;
@@ -144,7 +144,7 @@ tmc::Expected<bool> tmc::runTools(const std::vector<ToolRun> &runs) {
   }
   if (failure)
     return std::move(*failure);
-  return true;
+  return {};
 }
 
 std::vector<std::string> tmc::compileCommand(const std::string &compiler,
@@ -300,7 +300,7 @@ static std::string keyOf(const std::string &identity, const StepPiece &piece) {
   return toHex(hash.final(), /*LowerCase=*/true);
 }
 
-tmc::Expected<bool> tmc::compileStep(const Installation &installation,
+tmc::Expected<void> tmc::compileStep(const Installation &installation,
                                      const Target &target,
                                      const std::vector<StepPiece> &pieces,
                                      const StepFiles &files,
@@ -341,8 +341,7 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
     if (!key.empty())
       fresh.push_back({key, object});
   }
-  if (auto done = runTools(compiles); !done)
-    return done;
+  TMC_TRY(runTools(compiles));
   for (const auto &[key, object] : fresh)
     cache.keep(key, object);
 
@@ -385,15 +384,14 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
     exe.insert(exe.end(), libraries.begin(), libraries.end());
     links.push_back({exe, files.trainer + ".log"});
   }
-  if (auto done = runTools(links); !done)
-    return done;
+  TMC_TRY(runTools(links));
   for (const StepPiece &piece : pieces)
     sys::fs::remove(piece.source + ".log");
   for (const std::string &object : objects)
     sys::fs::remove(object);
   for (const ToolRun &run : links)
     sys::fs::remove(run.log);
-  return true;
+  return {};
 }
 
 std::vector<std::string> tmc::filesOf(const Installation &installation,

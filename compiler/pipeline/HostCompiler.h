@@ -51,9 +51,9 @@ struct ToolRun {
 /// Runs all of `runs`, as many at a time as the machine has processors. Fails
 /// as the first of them that fails does, with the first lines of its log as
 /// notes, and ends the others.
-Expected<bool> runTools(const std::vector<ToolRun> &runs);
+Expected<void> runTools(const std::vector<ToolRun> &runs);
 
-inline Expected<bool> runTool(const std::vector<std::string> &arguments,
+inline Expected<void> runTool(const std::vector<std::string> &arguments,
                               const std::string &log) {
   return runTools({{arguments, log}});
 }
@@ -76,7 +76,7 @@ struct StepFiles {
 /// Compiles `pieces` side by side, but for those that `cache` has, and links
 /// `files`. A missing compiler or one that fails is the world's fault; its
 /// messages become notes.
-Expected<bool> compileStep(const Installation &installation,
+Expected<void> compileStep(const Installation &installation,
                            const Target &target,
                            const std::vector<StepPiece> &pieces,
                            const StepFiles &files,

@@ -41,8 +41,7 @@ public:
   Expected<LeverChoice> run() {
     std::set<Point> wanted = options.wholeGrid ? grid() : firsts();
     while (!wanted.empty()) {
-      if (Expected<bool> done = visit(wanted); !done)
-        return std::move(done.failure());
+      TMC_TRY(visit(wanted));
       wanted = options.wholeGrid ? std::set<Point>() : next();
     }
     if (seen.empty())
@@ -93,7 +92,7 @@ private:
   }
 
   /// Plans points beside each other.
-  Expected<bool> visit(const std::set<Point> &wanted) {
+  Expected<void> visit(const std::set<Point> &wanted) {
     std::vector<Point> points(wanted.begin(), wanted.end());
     std::vector<std::optional<Expected<CoarsePlan>>> made(points.size());
     std::atomic<size_t> done = seen.size() + refused.size();
@@ -120,7 +119,7 @@ private:
       if (!failure)
         failure = std::move(wrong);
     }
-    return true;
+    return {};
   }
 
   /// The quickest point seen; null: none fits.

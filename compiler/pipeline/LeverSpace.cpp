@@ -113,8 +113,9 @@ std::vector<FreeLever> tmc::pinnedLevers(const CompileOptions &asked) {
     levers.push_back([](CompileOptions &o) { o.lossChunk = kAuto; });
   if (asked.tiles != kAuto)
     levers.push_back([](CompileOptions &o) { o.tiles = kAuto; });
-  if (asked.offload == "none")
-    levers.push_back([](CompileOptions &o) { o.offload = "auto"; });
+  if (asked.offload.isNone())
+    levers.push_back(
+        [](CompileOptions &o) { o.offload = OffloadSpec::asNeeded(); });
   StringRef optimizer = headOf(asked.optimizer).first;
   if (llvm::is_contained({"adamw", "adamw8bit", "adamw4bit"}, optimizer))
     levers.push_back([](CompileOptions &o) { rename(o.optimizer, "auto"); });
@@ -137,7 +138,7 @@ std::string tmc::flagsOf(const CompileOptions &asked,
   if (options.tiles != asked.tiles)
     add("tiles", std::to_string(options.tiles));
   if (options.offload != asked.offload)
-    add("offload", options.offload);
+    add("offload", options.offload.text());
   if (options.optimizer != asked.optimizer)
     add("optimizer", options.optimizer);
   if (options.precision != asked.precision)

@@ -8,6 +8,7 @@
 
 #include "compiler/support/Failure.h"
 #include "compiler/target/Target.h"
+#include "passes/Offload.h"
 
 #include <cstdint>
 #include <map>
@@ -70,7 +71,7 @@ struct CompileOptions {
   int64_t microBatches = 1;         // Or kAuto.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.
-  std::string offload = "none";      // passes/Offload.h
+  OffloadSpec offload;
   std::optional<int64_t> hostBudget; // Bytes; none: the target's memory.
   /// Where files may be, relative to where the step runs, and their bytes, -1:
   /// no limit. Empty: no files.

@@ -97,11 +97,11 @@ std::string strangerIn(const Folder &directory) {
   return stranger;
 }
 
-Expected<bool> refuseStrangers(const Folder &directory,
+Expected<void> refuseStrangers(const Folder &directory,
                                const std::string &path) {
   const std::string stranger = strangerIn(directory);
   if (stranger.empty())
-    return true;
+    return {};
   return Failure::usage("'" + path +
                         "' holds files that tmc compile didn't "
                         "write: '" +
@@ -142,9 +142,9 @@ std::string tmc::stepNameIn(const std::string &path) {
   return plan ? stepNameOf(*plan) : "";
 }
 
-Expected<bool> OutputDirectory::check(const std::string &path) {
+Expected<void> OutputDirectory::check(const std::string &path) {
   Folder directory = Folder::open(path, Folder::Links::Followed);
-  return directory ? refuseStrangers(directory, path) : Expected<bool>(true);
+  return directory ? refuseStrangers(directory, path) : Expected<void>();
 }
 
 Expected<OutputDirectory> OutputDirectory::create(const std::string &path,
@@ -164,8 +164,7 @@ Expected<OutputDirectory> OutputDirectory::create(const std::string &path,
   Folder held = Folder::open(path, Folder::Links::Followed);
   held.lock(/*waits=*/true);
   if (!force)
-    if (auto ours = refuseStrangers(output.directory, path); !ours)
-      return std::move(ours.failure());
+    TMC_TRY(refuseStrangers(output.directory, path));
   // A name that begins with a dash or an at sign would be an option of whoever
   // is called with it.
   const std::string place = fs::path(path).is_absolute() ? path : "./" + path;
@@ -206,24 +205,24 @@ std::string OutputDirectory::scratch(const std::string &name) const {
   return joined(stagingPath, name);
 }
 
-Expected<bool>
+Expected<void>
 OutputDirectory::write(const std::string &name,
                        const std::vector<std::string_view> &pieces) {
   staging.remove(name); // One of the same name that was written before.
   if (!staging.create(name, 0666, pieces))
     return worldFailure("write", joined(path, name), errno);
   staged(name);
-  return true;
+  return {};
 }
 
-Expected<bool> OutputDirectory::writeScratch(const std::string &name,
+Expected<void> OutputDirectory::writeScratch(const std::string &name,
                                              const std::string &content) const {
   if (!staging.create(name, 0666, {content}))
     return worldFailure("write", joined(path, name), errno);
-  return true;
+  return {};
 }
 
-Expected<bool>
+Expected<void>
 OutputDirectory::commit(const std::vector<std::string> &replaced) {
   SignalsHeld signals;
   Folder held = Folder::open(path, Folder::Links::Followed);
@@ -238,26 +237,24 @@ OutputDirectory::commit(const std::vector<std::string> &replaced) {
   }
   if (!staging.create(kPublishing, 0600, {}))
     return worldFailure("write in", path, errno);
-  auto publish = [&](const std::string &name) -> Expected<bool> {
+  auto publish = [&](const std::string &name) -> Expected<void> {
     if (!staging.rename(name, directory, name))
       return worldFailure("move into place", name, errno);
-    return true;
+    return {};
   };
   // A directory whose plan.json is old isn't up to date for make.
   for (const std::string &name : written)
     if (name != kPlan)
-      if (auto done = publish(name); !done)
-        return done;
+      TMC_TRY(publish(name));
   for (const std::string &name : obsolete)
     if (!llvm::is_contained(written, name))
       directory.remove(name);
   if (llvm::is_contained(written, kPlan))
-    if (auto done = publish(kPlan); !done)
-      return done;
+    TMC_TRY(publish(kPlan));
   keepWhenStopped();
   directory.removeFolder(stagingName);
   stagingName.clear();
   made = false;
   removeAbandoned(directory);
-  return true;
+  return {};
 }

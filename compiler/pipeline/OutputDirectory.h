@@ -40,7 +40,7 @@ class OutputDirectory {
 public:
   /// Fails where `path` holds files, and none tells that a compilation wrote
   /// them: those could be a user's own. Says nothing of what can't be read.
-  static Expected<bool> check(const std::string &path);
+  static Expected<void> check(const std::string &path);
 
   /// Makes `path` and its staging directory. `force`: whoever's files are
   /// there.
@@ -55,19 +55,19 @@ public:
   /// A file that isn't published: where it may be.
   std::string scratch(const std::string &name) const;
   /// Writes `content` to the staged file `name`.
-  Expected<bool> write(const std::string &name, const std::string &content) {
+  Expected<void> write(const std::string &name, const std::string &content) {
     return write(name, std::vector<std::string_view>{content});
   }
   /// Writes `pieces`, one after the other, without joining them in memory.
-  Expected<bool> write(const std::string &name,
+  Expected<void> write(const std::string &name,
                        const std::vector<std::string_view> &pieces);
-  Expected<bool> writeScratch(const std::string &name,
+  Expected<void> writeScratch(const std::string &name,
                               const std::string &content) const;
 
   /// Moves every staged file into place. Where an earlier compilation wrote the
   /// directory, its files go that this one has no others for, and so do
   /// `replaced`.
-  Expected<bool> commit(const std::vector<std::string> &replaced = {});
+  Expected<void> commit(const std::vector<std::string> &replaced = {});
 
   /// What was published, in the order in which it was staged.
   const std::vector<std::string> &names() const { return written; }

@@ -85,20 +85,18 @@ void Compilation::say(const std::string &what) {
     fprintf(stderr, "\r\033[K%s", visible(what).c_str());
 }
 
-Expected<bool> Compilation::runTo(Phase last) {
+Expected<void> Compilation::runTo(Phase last) {
   Expected<Target> found = targetNamed(asked.target);
   if (!found)
     return std::move(found.failure());
   device = *found;
-  Expected<bool> done = runFrom(Phase::Import, Phase::Import);
-  if (!done)
-    return done;
+  TMC_TRY(runFrom(Phase::Import, Phase::Import));
   keepForward();
   noteBudget();
   const CompileOptions given = asked;
   if (last == Phase::Import)
-    return done;
-  done =
+    return {};
+  Expected<void> done =
       hasFreeLevers(asked) ? runWithLevers(last) : runFrom(Phase::Raise, last);
   if (!done && done.failure().kind == FailureKind::OverBudget &&
       asked.planner.empty())
@@ -106,8 +104,8 @@ Expected<bool> Compilation::runTo(Phase last) {
   return done;
 }
 
-Expected<bool> Compilation::runFrom(Phase first, Phase last) {
-  Expected<bool> done = true;
+Expected<void> Compilation::runFrom(Phase first, Phase last) {
+  Expected<void> done;
   for (Phase phase = first; done && phase <= last;
        phase = Phase(int(phase) + 1)) {
     if (phase == Phase::Plan) {
@@ -167,8 +165,8 @@ static int64_t copyBytesIn(ModuleOp module) {
 }
 
 /// From tensors to kernels, in one of the step's forms.
-Expected<bool> Compilation::shape(bool keepsCopies) {
-  Expected<bool> done =
+Expected<void> Compilation::shape(bool keepsCopies) {
+  Expected<void> done =
       runPasses(*form.module, Phase::Shape, [&](OpPassManager &pm) {
         // No CSE from here on: the statistics that a norm's gradient makes
         // again must not become values kept from its forward pass.
@@ -189,7 +187,7 @@ Expected<bool> Compilation::shape(bool keepsCopies) {
   form.shaped.clear();
   llvm::raw_string_ostream os(form.shaped);
   form.module->print(os);
-  return true;
+  return {};
 }
 
 std::vector<planning::PlanCache *> Compilation::caches() {
@@ -200,7 +198,7 @@ std::vector<planning::PlanCache *> Compilation::caches() {
   return all;
 }
 
-Expected<bool> Compilation::runPhase(Phase phase) {
+Expected<void> Compilation::runPhase(Phase phase) {
   auto canonicalize = [](OpPassManager &pm) {
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createCSEPass());
@@ -209,7 +207,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   case Phase::Import:
     return import();
   case Phase::Raise: {
-    Expected<bool> done =
+    Expected<void> done =
         runPasses(*form.module, phase, [&](OpPassManager &pm) {
           pm.addNestedPass<func::FuncOp>(
               createRaise(raiseOptions(asked, device)));
@@ -227,7 +225,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   }
   case Phase::Split: {
     noteBatchNorms();
-    Expected<bool> done =
+    Expected<void> done =
         runPasses(*form.module, phase, [&](OpPassManager &pm) {
           pm.addPass(createSplit({asked.microBatches, asked.batchNorm}));
         });
@@ -238,7 +236,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     return done;
   }
   case Phase::Layout: {
-    Expected<bool> done =
+    Expected<void> done =
         runPasses(*form.module, phase, [&](OpPassManager &pm) {
           pm.addNestedPass<func::FuncOp>(createLayout());
           canonicalize(pm);
@@ -279,7 +277,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       other.module = form.module->clone();
       other.figures.batchNorm = form.figures.batchNorm;
     }
-    Expected<bool> done = shape(mayKeep);
+    Expected<void> done = shape(mayKeep);
     if (done && !copyBytesIn(*form.module))
       other.module = nullptr;
     if (!done || !other.module)
@@ -295,11 +293,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
 }
 
 bool Compilation::hasFP16() {
-  // A wrong spec is the precision pass's to say.
-  llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(asked.precision);
-  if (!spec)
-    llvm::consumeError(spec.takeError());
-  else if (spec->mayBeFP16())
+  if (mayBeFP16(asked.precision))
     return true;
   auto isFP16 = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
   return form.module
@@ -311,7 +305,7 @@ bool Compilation::hasFP16() {
       .wasInterrupted();
 }
 
-Expected<bool> Compilation::import() {
+Expected<void> Compilation::import() {
   ImportOptions options;
   options.batch = asked.batch;
   options.dims = asked.dims;
@@ -328,7 +322,7 @@ Expected<bool> Compilation::import() {
     listValues();
     if (wantsWeights(asked))
       sources = std::make_unique<WeightSources>(); // It has none.
-    return true;
+    return {};
   }
   bool isTorch = llvm::StringRef(asked.model).ends_with(".pt2");
   Expected<ImportedModel> model =
@@ -343,11 +337,10 @@ Expected<bool> Compilation::import() {
     said.push_back("doubles are computed in f32: " + std::to_string(doubles) +
                    (doubles == 1 ? " value" : " values") +
                    " of the model; data and weights in f64 are read as f32");
-  if (Expected<bool> known = checkOutputs(); !known)
-    return known;
+  TMC_TRY(checkOutputs());
   listValues();
   if (!wantsWeights(asked))
-    return true;
+    return {};
   Expected<WeightSources> gathered =
       gatherWeights(modelValues, *imported->weights, asked.weights,
                     {asked.weightsPrefix.first, asked.weightsPrefix.second});
@@ -355,11 +348,11 @@ Expected<bool> Compilation::import() {
     return std::move(gathered.failure());
   sources = std::make_unique<WeightSources>(std::move(*gathered));
   said.insert(said.end(), sources->warnings.begin(), sources->warnings.end());
-  return true;
+  return {};
 }
 
 /// Every output that is to be kept must be one of the model's.
-Expected<bool> Compilation::checkOutputs() {
+Expected<void> Compilation::checkOutputs() {
   auto forward = form.module->lookupSymbol<func::FuncOp>("forward");
   std::vector<std::string> names;
   for (unsigned i = 0; i < forward.getNumResults(); ++i)
@@ -370,7 +363,7 @@ Expected<bool> Compilation::checkOutputs() {
       return Failure::usage("--keep-output=" + name +
                             " names no output of the model")
           .note("its outputs are " + llvm::join(names, " "));
-  return true;
+  return {};
 }
 
 /// Says where a card can't give what the plan may take.
@@ -440,7 +433,7 @@ namespace {
 struct DiagnosticCollector {
   std::string error;
   std::vector<std::string> notes, warnings;
-  std::optional<Fault> fault; // Of the first error; none: ours.
+  std::optional<FailureKind> fault; // Of the first error; none: ours.
   std::function<bool()> isOver = [] { return false; };
   ScopedDiagnosticHandler handler;
 
@@ -480,7 +473,7 @@ struct DiagnosticCollector {
 };
 } // namespace
 
-Expected<bool>
+Expected<void>
 Compilation::runPasses(ModuleOp module, Phase phase,
                        const std::function<void(OpPassManager &)> &build) {
   PassManager pm(context.get());
@@ -495,7 +488,7 @@ Compilation::runPasses(ModuleOp module, Phase phase,
   bool done = succeeded(pm.run(module));
   said.insert(said.end(), collector.warnings.begin(), collector.warnings.end());
   if (done)
-    return true;
+    return {};
   return collector.failure(phase, [&] { return reproducer.write(); });
 }
 
@@ -513,27 +506,20 @@ Expected<StepText> Compilation::print(const EmitOptions &options) {
 }
 
 /// The planning problem of the step, for `tmc-solve` and for other planners.
-Expected<bool> Compilation::writeProblem() {
+Expected<void> Compilation::writeProblem() {
   OwningOpRef<ModuleOp> copy = form.module->clone();
-  if (asked.offload != "none") // The form that is planned with moves.
-    if (Expected<bool> done =
-            runPasses(*copy, Phase::Shape,
-                      [](OpPassManager &pm) {
-                        pm.addNestedPass<train::StepOp>(createPeel());
-                      });
-        !done)
-      return done;
+  if (!asked.offload.isNone()) // The form that is planned with moves.
+    TMC_TRY(runPasses(*copy, Phase::Shape, [](OpPassManager &pm) {
+      pm.addNestedPass<train::StepOp>(createPeel());
+    }));
   for (auto step : copy->getOps<train::StepOp>()) {
     sinkUpdates(step);
     FailureOr<StepProblem> stated = buildProblem(step, device, Recipes::Parts);
     if (failed(stated))
       return Failure::defect("the planning problem can't be stated");
-    if (asked.offload != "none") {
-      llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(asked.offload);
-      if (!spec)
-        return Failure::usage(llvm::toString(spec.takeError()));
-      if (absl::Status status =
-              offerMoves(*stated, *spec, device, budgetsOf(asked, device));
+    if (!asked.offload.isNone()) {
+      if (absl::Status status = offerMoves(*stated, asked.offload, device,
+                                           budgetsOf(asked, device));
           !status.ok())
         return Failure::defect("the problem's moves can't be stated: " +
                                status.ToString());
@@ -550,7 +536,7 @@ Expected<bool> Compilation::writeProblem() {
       return Failure::world("can't write '" + asked.problemFile +
                             "': " + error.message());
   }
-  return true;
+  return {};
 }
 
 SpaceBudgets tmc::budgetsOf(const CompileOptions &asked, const Target &device) {
@@ -559,11 +545,10 @@ SpaceBudgets tmc::budgetsOf(const CompileOptions &asked, const Target &device) {
           asked.fileDirectory.empty() ? 0 : asked.fileBudget};
 }
 
-Expected<bool> Compilation::planToPlace(Phase last) {
+Expected<void> Compilation::planToPlace(Phase last) {
   if (!asked.problemFile.empty())
-    if (Expected<bool> done = writeProblem(); !done)
-      return done;
-  Expected<bool> done = planForms(form, other, request(last));
+    TMC_TRY(writeProblem());
+  Expected<void> done = planForms(form, other, request(last));
   if (done && !isCandidate)
     measureUnsplit(form, request(last));
   return done;

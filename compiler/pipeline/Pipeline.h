@@ -44,7 +44,7 @@ public:
   ~Compilation();
 
   /// Runs all phases up to and including `last` (at most Place).
-  Expected<bool> runTo(Phase last);
+  Expected<void> runTo(Phase last);
 
   /// The text of the placed step.
   Expected<StepText> print(const EmitOptions &options);
@@ -106,25 +106,25 @@ private:
   bool isCandidate = false; // One of several that are compared.
 
   /// Phases from `first` on; all before it have run.
-  Expected<bool> runFrom(Phase first, Phase last);
-  Expected<bool> runPhase(Phase phase);
-  Expected<bool> import();
+  Expected<void> runFrom(Phase first, Phase last);
+  Expected<void> runPhase(Phase phase);
+  Expected<void> import();
   /// Whether anything in the step may come to be fp16.
   bool hasFP16();
-  Expected<bool> checkOutputs();
+  Expected<void> checkOutputs();
   void noteBudget();
   void noteBatchNorms();
   void listValues();
-  Expected<bool> runPasses(mlir::ModuleOp module, Phase phase,
+  Expected<void> runPasses(mlir::ModuleOp module, Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);
-  Expected<bool> shape(bool keepsCopies);
-  Expected<bool> planToPlace(Phase last);
+  Expected<void> shape(bool keepsCopies);
+  Expected<void> planToPlace(Phase last);
   PlanRequest request(Phase last);
   /// Chooses the levers that are free and runs the rest of the phases.
-  Expected<bool> runWithLevers(Phase last);
+  Expected<void> runWithLevers(Phase last);
   /// Plans settings in full until one fits, and then those that may yet be
   /// quicker.
-  Expected<bool> planBest(Phase last);
+  Expected<void> planBest(Phase last);
   /// How many settings are planned in full at most, but for those with coarse
   /// plans while none fits.
   size_t mostFullPlans() const;
@@ -151,7 +151,7 @@ private:
   void keepForward();
   /// Becomes `other`, which went on from what this one imported.
   void adopt(Compilation &&other);
-  Expected<bool> writeProblem();
+  Expected<void> writeProblem();
   void say(const std::string &what);
 };
 

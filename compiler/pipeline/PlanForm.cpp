@@ -114,24 +114,24 @@ static void readFrontier(StepForm &form, const PlanRecord &record) {
 /// Plans, lowers and places `module`, as far as is asked, by `hooks`, which
 /// choose the plan; `packing` says how its device's buffers are packed.
 /// `moves`: what may leave the device.
-static Expected<bool>
+static Expected<void>
 planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
-             PlanHooks hooks, const std::string &moves,
+             PlanHooks hooks, const OffloadSpec &moves,
              llvm::function_ref<planning::PackOptions()> packing) {
   hooks.observe = [&](const StepProblem &stated,
                       const planning::Problem &problem,
                       const planning::Plan &plan) {
     form.trace = planTraceOf(stated, problem, plan);
   };
-  Expected<bool> done =
+  Expected<void> done =
       request.runPasses(module, Phase::Plan, [&](OpPassManager &pm) {
         PlanOptions options;
         options.target = request.asked.target;
-        options.offload = moves;
+        options.offload = moves.text();
         options.budget = request.budgets.device;
         options.hostBudget = request.budgets.host;
         options.fileBudget = request.budgets.file;
-        if (moves != "none")
+        if (!moves.isNone())
           pm.addNestedPass<train::StepOp>(createPeel());
         pm.addNestedPass<train::StepOp>(
             createPlan(options, request.device, hooks));
@@ -145,7 +145,7 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
       planning::PackOptions how = packing();
       pm.addNestedPass<mem::ProgramOp>(createPlace(
           {request.device.arenaAlignment, how.effort, int64_t(how.seed)}));
-      if (moves != "none")
+      if (!moves.isNone())
         pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
     });
   return done;
@@ -159,8 +159,9 @@ static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
   hooks.solve = [&](const planning::Problem &problem) {
     return choosePlan(form, problem, request);
   };
-  Expected<bool> done = planAndPlace(form, module, request, hooks, "none",
-                                     [&] { return form.chosen->packing; });
+  Expected<void> done =
+      planAndPlace(form, module, request, hooks, OffloadSpec(),
+                   [&] { return form.chosen->packing; });
   if (!done)
     return std::move(done.failure());
   for (auto program : module.getOps<mem::ProgramOp>())
@@ -215,7 +216,7 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
 }
 
 /// Plans on the device alone.
-static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
+static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
   const int64_t budget = request.budgets.device;
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
@@ -242,7 +243,7 @@ static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
     if (budget < 0 || *arena < 0 || *arena + reserved <= budget) {
       form.module = std::move(trial);
       readFigures(form, request);
-      return true;
+      return {};
     }
   }
   return overBudget(form, budget);
@@ -272,7 +273,7 @@ static constexpr int64_t kFineEffort = 50;
 /// Plans with what may leave the device. The search packs as the place phase
 /// does; where the two differ all the same, the phase is right, and the search
 /// is given less.
-static Expected<bool> planWithMoves(StepForm &form,
+static Expected<void> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
   PlanFigures &figures = form.figures;
   figures.budgetBytes = request.budgets.device;
@@ -301,7 +302,7 @@ static Expected<bool> planWithMoves(StepForm &form,
         packing = fitted->packing[0];
       return fitted;
     };
-    Expected<bool> done =
+    Expected<void> done =
         planAndPlace(form, *trial, tighter, hooks, request.asked.offload,
                      [&] { return packing; });
     PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
@@ -319,7 +320,7 @@ static Expected<bool> planWithMoves(StepForm &form,
       continue;
     form.module = std::move(trial);
     readFigures(form, request);
-    return true;
+    return {};
   }
   return overBudget(form, request.budgets.device);
 }
@@ -331,7 +332,7 @@ static bool mayGainByMoves(const PlanFigures &figures) {
 
 /// A plan of `form` moves nothing although its values may move. The claims
 /// become those of the problem with moves, which `shaped` states.
-static Expected<bool> claimWithMoves(StepForm &form, ModuleOp shaped,
+static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
                                      const PlanRequest &request) {
   Expected<PlanClaims> claims =
       claimsOf(shaped, request, Claims::BytesAndSeconds);
@@ -346,14 +347,14 @@ static Expected<bool> claimWithMoves(StepForm &form, ModuleOp shaped,
       figures.boundSeconds < 0 ? figures.stepSeconds : figures.boundSeconds;
   figures.boundSeconds = std::min(own, claims->atLeastSeconds);
   figures.boundOrder = PlanFigures::BoundOrder::Program;
-  return true;
+  return {};
 }
 
 /// Plans with moves where that makes the step fit, or quicker by as much as it
 /// has to be worth.
-static Expected<bool> planAsNeeded(StepForm &form, const PlanRequest &request) {
+static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   OwningOpRef<ModuleOp> shaped = form.module->clone();
-  Expected<bool> alone = planOnDevice(form, request);
+  Expected<void> alone = planOnDevice(form, request);
   if (!alone && alone.failure().kind == FailureKind::OverBudget)
     return planWithMoves(form, request);
   if (!alone)
@@ -364,7 +365,7 @@ static Expected<bool> planAsNeeded(StepForm &form, const PlanRequest &request) {
   PlanFigures figures = form.figures;
   PlanTrace trace = std::move(form.trace);
   form.module = shaped->clone();
-  Expected<bool> moved = planWithMoves(form, request);
+  Expected<void> moved = planWithMoves(form, request);
   if (!moved && moved.failure().kind != FailureKind::OverBudget)
     return moved;
   if (moved &&
@@ -376,14 +377,12 @@ static Expected<bool> planAsNeeded(StepForm &form, const PlanRequest &request) {
   return claimWithMoves(form, *shaped, request);
 }
 
-Expected<bool> tmc::planForm(StepForm &form, const PlanRequest &request) {
-  Expected<OffloadSpec> spec = offloadOf(request);
-  if (!spec)
-    return std::move(spec.failure());
-  if (spec->isNone())
+Expected<void> tmc::planForm(StepForm &form, const PlanRequest &request) {
+  const OffloadSpec &spec = request.asked.offload;
+  if (spec.isNone())
     return planOnDevice(form, request);
-  return spec->onlyIfNeeded ? planAsNeeded(form, request)
-                            : planWithMoves(form, request);
+  return spec.onlyIfNeeded ? planAsNeeded(form, request)
+                           : planWithMoves(form, request);
 }
 
 Failure tmc::overBudget(const StepForm &form, int64_t budget) {

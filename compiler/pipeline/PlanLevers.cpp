@@ -106,14 +106,12 @@ Compilation::builtFor(const LeverSetting &setting, Phase last) {
   point->device = device;
   point->isCandidate = true;
   const Phase tiled = std::min(last, Phase::Layout);
-  if (Expected<bool> done = point->runFrom(Phase::Raise, tiled); !done)
-    return std::move(done.failure());
+  TMC_TRY(point->runFrom(Phase::Raise, tiled));
   const bool isSame = setting.tiles > 1 && point->form.figures.tiles == 1;
   if (isSame && asked.tiles == kAuto && tiled == Phase::Layout)
     return Failure::unsupported("has no rows that tiles could be made of");
   if (last > tiled)
-    if (Expected<bool> done = point->runFrom(Phase::Autodiff, last); !done)
-      return std::move(done.failure());
+    TMC_TRY(point->runFrom(Phase::Autodiff, last));
   return point;
 }
 
@@ -142,7 +140,7 @@ Expected<LeverChoice> Compilation::search(Keep keep) {
   return chooseLevers(leverSpaceOf(asked, device, samples), plan, options);
 }
 
-Expected<bool> Compilation::runWithLevers(Phase last) {
+Expected<void> Compilation::runWithLevers(Phase last) {
   Expected<LeverChoice> chosen = search(Keep::Fitting);
   if (!chosen)
     return std::move(chosen.failure());
@@ -311,16 +309,16 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
   return least;
 }
 
-Expected<bool> Compilation::planBest(Phase last) {
+Expected<void> Compilation::planBest(Phase last) {
   const std::vector<LeverSetting> settings = worthFullPlans(*choice);
   std::optional<Failure> failure;
   std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
   LeverSetting chosen;
   size_t planned = 0;
   // Plans these in full, beside each other.
-  auto plan = [&](ArrayRef<LeverSetting> some) -> Expected<bool> {
+  auto plan = [&](ArrayRef<LeverSetting> some) -> Expected<void> {
     std::vector<std::unique_ptr<Compilation>> made(some.size());
-    std::vector<std::optional<Expected<bool>>> done(some.size());
+    std::vector<std::optional<Expected<void>>> done(some.size());
     say("plan ...");
     planning::inParallel(some.size(), [&](size_t i) {
       Expected<std::unique_ptr<Compilation>> built =
@@ -332,9 +330,9 @@ Expected<bool> Compilation::planBest(Phase last) {
       made[i] = std::move(*built);
       // What was chosen as it moves isn't planned without that.
       const auto coarse = choice->seen.find(some[i]);
-      if (made[i]->asked.offload == "auto" && coarse != choice->seen.end() &&
+      if (made[i]->asked.offload.onlyIfNeeded && coarse != choice->seen.end() &&
           coarse->second.moves)
-        made[i]->asked.offload = "all";
+        made[i]->asked.offload = OffloadSpec::all();
       done[i].emplace(made[i]->runFrom(Phase::Plan, last));
     });
     planned += some.size();
@@ -363,7 +361,7 @@ Expected<bool> Compilation::planBest(Phase last) {
         failure = std::move(done[i]->failure());
       }
     }
-    return true;
+    return {};
   };
   auto isWanted = [&](size_t i) {
     if (i >= settings.size())
@@ -376,10 +374,7 @@ Expected<bool> Compilation::planBest(Phase last) {
   };
   for (size_t from = 0; isWanted(from); from += kPlannedInFull) {
     const size_t count = isWanted(from + 1) ? kPlannedInFull : 1;
-    if (Expected<bool> done =
-            plan(ArrayRef<LeverSetting>(settings).slice(from, count));
-        !done)
-      return std::move(done.failure());
+    TMC_TRY(plan(ArrayRef<LeverSetting>(settings).slice(from, count)));
   }
   // A full plan may fit where a coarse one doesn't, and fewer pieces are
   // quicker.
@@ -399,8 +394,7 @@ Expected<bool> Compilation::planBest(Phase last) {
   };
   while (best && !failure && planned < mostFullPlans()) {
     const LeverSetting before = chosen;
-    if (Expected<bool> done = plan(withFewerPieces()); !done)
-      return done;
+    TMC_TRY(plan(withFewerPieces()));
     if (chosen == before)
       break;
   }
@@ -433,5 +427,5 @@ Expected<bool> Compilation::planBest(Phase last) {
   form.figures.settings = int64_t(choice->space.size());
   if (last >= Phase::Plan)
     measureUnsplit(form, request(last));
-  return true;
+  return {};
 }

@@ -41,7 +41,8 @@ struct PlantDefect : PassWrapper<PlantDefect, OperationPass<ModuleOp>> {
       return;
     }
     if (kind == "fault")
-      emitFault(module.getLoc(), tmc::Fault::Unsupported) << "a planted fault";
+      emitFault(module.getLoc(), tmc::FailureKind::Unsupported)
+          << "a planted fault";
     if (kind == "error")
       module.emitError("a planted error");
     signalPassFailure();

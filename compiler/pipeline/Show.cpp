@@ -24,7 +24,7 @@ static std::error_code writeTo(llvm::raw_fd_ostream &os,
 
 /// Writes a file whole, or leaves what is there: a full disk leaves no half of
 /// one. What isn't a regular file (a terminal, a pipe) is written as it comes.
-static Expected<bool> writeFile(const std::string &path,
+static Expected<void> writeFile(const std::string &path,
                                 const std::string &content) {
   auto failed = [&](const std::error_code &error) {
     return Failure::world("can't write '" + path + "': " + error.message());
@@ -34,7 +34,7 @@ static Expected<bool> writeFile(const std::string &path,
     llvm::raw_fd_ostream os(path, error);
     if (!error)
       error = writeTo(os, content);
-    return error ? Expected<bool>(failed(error)) : true;
+    return error ? Expected<void>(failed(error)) : Expected<void>();
   }
   auto file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
   if (!file)
@@ -46,13 +46,13 @@ static Expected<bool> writeFile(const std::string &path,
   }
   if (llvm::Error kept = file->keep(path))
     return failed(llvm::errorToErrorCode(std::move(kept)));
-  return true;
+  return {};
 }
 
-Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
+Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   options.emit = Artifact::Plan;
   Compilation compilation(options);
-  Expected<bool> done = compilation.runTo(Phase::Place);
+  Expected<void> done = compilation.runTo(Phase::Place);
   for (const std::string &warning : compilation.warnings())
     warn(warning);
   bool infeasible = !done && done.failure().kind == FailureKind::OverBudget;
@@ -61,7 +61,7 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   Curve curve;
   if (show.sweep) {
     // The curve holds whatever budget was asked for.
-    if (hasFreeLevers(options) || options.offload != "none") {
+    if (hasFreeLevers(options) || !options.offload.isNone()) {
       Expected<Curve> made = sweepLevers(options);
       if (!made)
         return std::move(made.failure());
@@ -75,8 +75,7 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
       for (const auto &[name, content] :
            {std::pair(show.output + ".csv", curveCsv(curve)),
             std::pair(show.output + ".svg", curveSvg(curve))})
-        if (auto written = writeFile(name, content); !written)
-          return written;
+        TMC_TRY(writeFile(name, content));
     }
   } else if (show.json) {
     llvm::outs() << planJson(compilation.planned());
@@ -87,36 +86,30 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
     return done;
   const PlanTrace &trace = compilation.trace();
   if (!show.report.empty())
-    if (auto written =
-            writeFile(show.report,
+    TMC_TRY(writeFile(show.report,
                       planHtml(compilation.planned(),
-                               show.sweep ? curve : knownCurve(compilation)));
-        !written)
-      return written;
+                               show.sweep ? curve : knownCurve(compilation))));
   if (!show.snapshot.empty())
-    if (auto written = writeFile(show.snapshot, memorySnapshot(trace));
-        !written)
-      return written;
+    TMC_TRY(writeFile(show.snapshot, memorySnapshot(trace)));
   if (!show.trace.empty())
-    if (auto written = writeFile(show.trace, stepTrace(trace)); !written)
-      return written;
-  return true;
+    TMC_TRY(writeFile(show.trace, stepTrace(trace)));
+  return {};
 }
 
-static Expected<bool> printReasons(const PlanTrace &trace,
+static Expected<void> printReasons(const PlanTrace &trace,
                                    const std::string &glob) {
   if (glob.empty()) {
     llvm::outs() << visible(explainAll(trace));
-    return true;
+    return {};
   }
   Expected<std::string> text = explainTensors(trace, glob);
   if (!text)
     return std::move(text.failure());
   llvm::outs() << visible(*text);
-  return true;
+  return {};
 }
 
-Expected<bool> tmc::explainPlan(CompileOptions options,
+Expected<void> tmc::explainPlan(CompileOptions options,
                                 const std::string &glob) {
   if (llvm::sys::fs::is_directory(options.model)) {
     auto file = llvm::MemoryBuffer::getFile(options.model + "/plan-trace.json");
@@ -132,7 +125,7 @@ Expected<bool> tmc::explainPlan(CompileOptions options,
   }
   options.emit = Artifact::Plan;
   Compilation compilation(options);
-  Expected<bool> done = compilation.runTo(Phase::Place);
+  Expected<void> done = compilation.runTo(Phase::Place);
   for (const std::string &warning : compilation.warnings())
     warn(warning);
   if (!done)

@@ -18,11 +18,11 @@ struct ShowOptions {
 };
 
 /// Plans the model and shows what is asked for.
-Expected<bool> planModel(CompileOptions options, const ShowOptions &show);
+Expected<void> planModel(CompileOptions options, const ShowOptions &show);
 
 /// Explains a compiled directory (one with a plan-trace.json), or a model
 /// planned as `options` say; `glob` names tensors, empty: the largest.
-Expected<bool> explainPlan(CompileOptions options, const std::string &glob);
+Expected<void> explainPlan(CompileOptions options, const std::string &glob);
 
 } // namespace tmc
 

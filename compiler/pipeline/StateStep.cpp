@@ -23,13 +23,6 @@ static Failure defect(const absl::Status &status) {
                          status.ToString());
 }
 
-Expected<OffloadSpec> tmc::offloadOf(const PlanRequest &request) {
-  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
-  if (!spec)
-    return Failure::usage(llvm::toString(spec.takeError()));
-  return *spec;
-}
-
 Expected<StepProblem> tmc::stateStep(ModuleOp module,
                                      const PlanRequest &request) {
   for (auto step : module.getOps<train::StepOp>()) {
@@ -48,31 +41,25 @@ Expected<StepProblem> tmc::stateStep(ModuleOp module,
 }
 
 Expected<StepProblem> tmc::stateWithMoves(ModuleOp module,
-                                          const OffloadSpec &spec,
                                           const PlanRequest &request,
                                           const SpaceBudgets &budgets) {
-  if (Expected<bool> done =
-          request.runPasses(module, Phase::Shape,
-                            [](OpPassManager &pm) {
-                              pm.addNestedPass<train::StepOp>(createPeel());
-                            });
-      !done)
-    return std::move(done.failure());
+  TMC_TRY(request.runPasses(module, Phase::Shape, [](OpPassManager &pm) {
+    pm.addNestedPass<train::StepOp>(createPeel());
+  }));
   Expected<StepProblem> stated = stateStep(module, request);
   if (!stated)
     return stated;
-  if (absl::Status status = offerMoves(*stated, spec, request.device, budgets);
+  if (absl::Status status =
+          offerMoves(*stated, request.asked.offload, request.device, budgets);
       !status.ok())
     return defect(status);
   return stated;
 }
 
-static Expected<PlanClaims> claimsWithMoves(ModuleOp module,
-                                            const OffloadSpec &spec,
-                                            const PlanRequest &request,
-                                            Claims wanted) {
+static Expected<PlanClaims>
+claimsWithMoves(ModuleOp module, const PlanRequest &request, Claims wanted) {
   Expected<StepProblem> stated =
-      stateWithMoves(module, spec, request, request.budgets);
+      stateWithMoves(module, request, request.budgets);
   if (!stated)
     return std::move(stated.failure());
   const planning::Problem &problem = stated->problem;
@@ -93,13 +80,10 @@ static Expected<PlanClaims> claimsWithMoves(ModuleOp module,
 
 Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
                                    Claims wanted) {
-  Expected<OffloadSpec> spec = offloadOf(request);
-  if (!spec)
-    return std::move(spec.failure());
   OwningOpRef<ModuleOp> copy = module.clone();
   PlanClaims claims;
-  if (!spec->isNone()) {
-    Expected<PlanClaims> made = claimsWithMoves(*copy, *spec, request, wanted);
+  if (!request.asked.offload.isNone()) {
+    Expected<PlanClaims> made = claimsWithMoves(*copy, request, wanted);
     if (!made)
       return made;
     claims = *made;

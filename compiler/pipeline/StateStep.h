@@ -32,15 +32,11 @@ struct StepForm;
 Expected<StepProblem> stateStep(mlir::ModuleOp module,
                                 const PlanRequest &request);
 
-/// The problem in which values may leave the device as `spec` says, within
-/// `budgets`. Peels the loops of `module`, too. Errors: as above.
+/// The problem in which values may leave the device as the request's flags
+/// allow, within `budgets`. Peels the loops of `module`, too. Errors: as above.
 Expected<StepProblem> stateWithMoves(mlir::ModuleOp module,
-                                     const OffloadSpec &spec,
                                      const PlanRequest &request,
                                      const SpaceBudgets &budgets);
-
-/// The `--offload` of a request. Errors: of usage.
-Expected<OffloadSpec> offloadOf(const PlanRequest &request);
 
 /// What every plan of a step keeps to.
 struct PlanClaims {

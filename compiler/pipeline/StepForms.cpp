@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace tmc;
 
 void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
-  if (request.asked.offload != "none")
+  if (!request.asked.offload.isNone())
     return;
   if (!request.asked.planner.empty())
     return; // An external planner may not support two runs at a time.
@@ -47,7 +47,7 @@ static bool isSmaller(int64_t bytes, int64_t other) {
 
 /// The claims of `form` become those of both forms. `isPlanned`: `other` has a
 /// plan, so that its figures say what was proved of it.
-static Expected<bool> claimForBoth(StepForm &form, const StepForm &other,
+static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
                                    bool isPlanned, const PlanRequest &request) {
   PlanClaims claims{other.figures.impossibleBelowBytes,
                     other.figures.boundSeconds};
@@ -62,16 +62,16 @@ static Expected<bool> claimForBoth(StepForm &form, const StepForm &other,
   figures.impossibleBelowBytes =
       std::min(figures.impossibleBelowBytes, claims.impossibleBelowBytes);
   figures.boundSeconds = std::min(figures.boundSeconds, claims.atLeastSeconds);
-  return true;
+  return {};
 }
 
 /// Plans both forms; `form` becomes the one to run.
-static Expected<bool> chooseForm(StepForm &form, StepForm &other,
+static Expected<void> chooseForm(StepForm &form, StepForm &other,
                                  const PlanRequest &request) {
-  auto isOver = [](Expected<bool> &done) {
+  auto isOver = [](Expected<void> &done) {
     return !done && done.failure().kind == FailureKind::OverBudget;
   };
-  if (request.asked.offload != "none" && !form.coarse)
+  if (!request.asked.offload.isNone() && !form.coarse)
     if (Expected<CoarsePlan> made = planCoarsely(form, other, request); !made)
       return std::move(made.failure());
   // What was said of the step before it had two forms holds for both.
@@ -80,14 +80,14 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
   if (isWorse(form, other))
     std::swap(form, other);
   searchAhead(other, request);
-  Expected<bool> first = planForm(form, request);
+  Expected<void> first = planForm(form, request);
   if (!first && !isOver(first))
     return first;
   if (first && isWorse(other, form))
     return claimForBoth(form, other, /*isPlanned=*/false, request);
   PlanRequest second = request;
   second.isFittedOtherwise = bool(first);
-  Expected<bool> next = planForm(other, second);
+  Expected<void> next = planForm(other, second);
   if (!next && !isOver(next))
     return next;
   PlanFigures &figures = form.figures;
@@ -103,13 +103,11 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
     figures.smallestFoundBytes = other.figures.smallestFoundBytes;
     figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
   }
-  if (Expected<bool> done =
-          claimForBoth(form, other, bool(isNextBetter ? first : next), request);
-      !done)
-    return done;
+  TMC_TRY(
+      claimForBoth(form, other, bool(isNextBetter ? first : next), request));
   if (!first && !next)
     return overBudget(form, request.budgets.device);
-  return true;
+  return {};
 }
 
 namespace {
@@ -147,11 +145,11 @@ static Reference referenceOf(const StepForm &form, const StepForm &other,
   return best;
 }
 
-Expected<bool> tmc::planForms(StepForm &form, StepForm &other,
+Expected<void> tmc::planForms(StepForm &form, StepForm &other,
                               const PlanRequest &request) {
   auto start = std::chrono::steady_clock::now();
   const Reference reference = referenceOf(form, other, request);
-  Expected<bool> done =
+  Expected<void> done =
       other.module ? chooseForm(form, other, request) : planForm(form, request);
   form.figures.unconstrainedSeconds = reference.seconds;
   form.figures.unconstrainedBytes = reference.bytes;

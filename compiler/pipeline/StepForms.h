@@ -61,7 +61,7 @@ struct PlanRequest {
   SpaceBudgets budgets;
   Phase last = Phase::Place; // Plan, Lower or Place.
   /// Runs a phase's passes on a module and says what went wrong.
-  std::function<Expected<bool>(
+  std::function<Expected<void>(
       mlir::ModuleOp, Phase,
       const std::function<void(mlir::OpPassManager &)> &)>
       runPasses;
@@ -80,11 +80,11 @@ struct PlanRequest {
 /// Plans one form: `form.module` becomes the planned, lowered and placed step,
 /// and the rest says how. Where no plan fits the budget, a failure of the kind
 /// OverBudget, with what is known of smaller and larger ones in `form.figures`.
-Expected<bool> planForm(StepForm &form, const PlanRequest &request);
+Expected<void> planForm(StepForm &form, const PlanRequest &request);
 
 /// Plans `form` and, where it has a module, `other`; the one to run is in
 /// `form` afterwards, with the figures of both, fitting or not.
-Expected<bool> planForms(StepForm &form, StepForm &other,
+Expected<void> planForms(StepForm &form, StepForm &other,
                          const PlanRequest &request);
 
 /// Begins to search plans of a form whose turn comes later. Nothing is begun

@@ -137,8 +137,7 @@ Curve tmc::sweep(Compilation &compilation, int count) {
 
 Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
   Compilation compilation(options);
-  if (Expected<bool> done = compilation.runTo(Phase::Import); !done)
-    return std::move(done.failure());
+  TMC_TRY(compilation.runTo(Phase::Import));
   Expected<LeverChoice> free = compilation.leversWithin(-1);
   if (!free)
     return std::move(free.failure());

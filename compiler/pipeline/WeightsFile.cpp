@@ -94,7 +94,7 @@ static SafeTensor unusedTensor(const Weights::Unused &tensor) {
 
 /// Adds what the graph doesn't read, from --weights where that has it in the
 /// same form. A model whose values aren't there has none of these either.
-static Expected<bool> addUnused(Weights &model, const WeightsPrefix &prefix,
+static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
                                 WeightSources &sources) {
   for (const Weights::Unused &tensor : model.unused()) {
     std::vector<std::string> names{tensor.name};
@@ -120,7 +120,7 @@ static Expected<bool> addUnused(Weights &model, const WeightsPrefix &prefix,
       sources.totalBytes += int64_t(bytes.size());
     }
   }
-  return true;
+  return {};
 }
 
 std::string WeightsPrefix::nameInFile(const std::string &name) const {
@@ -240,8 +240,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     sources.totalBytes += int64_t(bytes.size());
   }
   sources.transient = model.transient();
-  if (auto added = addUnused(model, prefix, sources); !added)
-    return std::move(added.failure());
+  TMC_TRY(addUnused(model, prefix, sources));
   return sources;
 }
 
@@ -257,11 +256,11 @@ std::string WeightSources::digest() const {
   return text;
 }
 
-Expected<bool> tmc::writeWeights(const WeightSources &sources,
+Expected<void> tmc::writeWeights(const WeightSources &sources,
                                  const std::string &identity,
                                  OutputDirectory &directory) {
   if (sources.tensors.empty())
-    return true;
+    return {};
   auto tensors = sources.tensors;
   std::map<std::string, std::string> metadata = {
       {"format", "pt"}, {kMakerKey, kMaker}, {kIdentityKey, identity}};

@@ -62,7 +62,7 @@ Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
 
 /// Writes them to the staged file weights.safetensors, which says that it is of
 /// the step `identity`; none if there are none.
-Expected<bool> writeWeights(const WeightSources &sources,
+Expected<void> writeWeights(const WeightSources &sources,
                             const std::string &identity,
                             OutputDirectory &directory);
 

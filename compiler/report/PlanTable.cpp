@@ -408,7 +408,8 @@ std::string tmc::planTable(const Planned &planned) {
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);
 
-  table.heading("budgets");
+  if (plan.smallestFoundBytes >= 0 || plan.impossibleBelowBytes >= 0)
+    table.heading("budgets");
   auto exact = [](int64_t bytes) { return std::to_string(bytes) + " bytes"; };
   table.bytes(
       "smallest known to work", plan.smallestFoundBytes,

@@ -8,6 +8,7 @@
 #define TMC_COMPILER_SUPPORT_FAILURE_H
 
 #include <cassert>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -76,6 +77,28 @@ public:
 private:
   std::variant<T, Failure> state;
 };
+
+/// Success, or the failure that prevented it.
+template <> class [[nodiscard]] Expected<void> {
+public:
+  Expected() = default;
+  Expected(Failure failure) : state(std::move(failure)) {}
+
+  explicit operator bool() const { return !state; }
+  Failure &failure() { return *state; }
+  const Failure &failure() const { return *state; }
+
+private:
+  std::optional<Failure> state;
+};
+
+/// Evaluates an `Expected<void>` and returns its failure, if it has one, from
+/// the function around it.
+#define TMC_TRY(...)                                                           \
+  do {                                                                         \
+    if (::tmc::Expected<void> tmcTried = (__VA_ARGS__); !tmcTried)             \
+      return std::move(tmcTried.failure());                                    \
+  } while (false)
 
 } // namespace tmc
 

@@ -95,24 +95,24 @@ const tmc_tensor *StepLibrary::find(const std::string &name) const {
   return nullptr;
 }
 
-Expected<bool> StepLibrary::write(const std::string &name, const void *data,
+Expected<void> StepLibrary::write(const std::string &name, const void *data,
                                   int64_t bytes) {
   if (f->write(step, name.c_str(), data, bytes))
     return Failure::input("'" + name + "' can't be written: " + lastError());
-  return true;
+  return {};
 }
 
-Expected<bool> StepLibrary::read(const std::string &name, void *data,
+Expected<void> StepLibrary::read(const std::string &name, void *data,
                                  int64_t bytes) {
   if (f->read(step, name.c_str(), data, bytes))
     return Failure::input("'" + name + "' can't be read: " + lastError());
-  return true;
+  return {};
 }
 
-Expected<bool> StepLibrary::load(const std::string &safetensors) {
+Expected<void> StepLibrary::load(const std::string &safetensors) {
   if (int code = f->load(step, safetensors.c_str()))
     return Failure{static_cast<FailureKind>(code), lastError(), {}};
-  return true;
+  return {};
 }
 
 std::string StepLibrary::identity() const { return f->identity(); }

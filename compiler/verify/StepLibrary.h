@@ -34,10 +34,10 @@ public:
   const tmc_tensor *find(const std::string &name) const;
 
   /// Transfers a whole tensor; `bytes` is the tensor's size.
-  Expected<bool> write(const std::string &name, const void *data,
+  Expected<void> write(const std::string &name, const void *data,
                        int64_t bytes);
-  Expected<bool> read(const std::string &name, void *data, int64_t bytes);
-  Expected<bool> load(const std::string &safetensors);
+  Expected<void> read(const std::string &name, void *data, int64_t bytes);
+  Expected<void> load(const std::string &safetensors);
   void setLearningRate(double rate);
   std::string identity() const;
   /// Runs one step; returns its loss.

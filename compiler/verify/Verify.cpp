@@ -106,14 +106,10 @@ public:
   explicit Verifier(const VerifyOptions &options) : options(options) {}
 
   Expected<VerifyReport> run() {
-    if (Expected<bool> done = open(); !done)
-      return std::move(done.failure());
-    Expected<bool> done = compareSteps();
-    if (!done)
-      return std::move(done.failure());
+    TMC_TRY(open());
+    TMC_TRY(compareSteps());
     if (report.agrees && isSmall())
-      if (done = compareEdges(); !done)
-        return std::move(done.failure());
+      TMC_TRY(compareEdges());
     llvm::stable_sort(report.deviations, [](const auto &a, const auto &b) {
       return std::pair(a.error() > a.allowed, a.error()) >
              std::pair(b.error() > b.allowed, b.error());
@@ -141,7 +137,7 @@ private:
   // The two steps
   //===--------------------------------------------------------------------===//
 
-  Expected<bool> open() {
+  Expected<void> open() {
     const std::string name = stepNameIn(options.directory);
     const std::string text = options.directory + "/step.mlir",
                       binary = options.directory + "/" + libraryOf(name);
@@ -182,22 +178,18 @@ private:
           .note("tmc compile MODEL -o DIR writes both again");
     library->setLearningRate(kVerifyRate);
     for (unsigned i = 0; i < step.getNumArguments(); ++i)
-      if (auto done =
-              checkTensor(train::argName(step, i), step.getArgumentTypes()[i]);
-          !done)
-        return done;
-    if (auto done = openData(); !done)
-      return done;
+      TMC_TRY(checkTensor(train::argName(step, i), step.getArgumentTypes()[i]));
+    TMC_TRY(openData());
     if (!options.weights.empty()) {
       report.weights = options.weights;
       return readWeights();
     }
     std::string own = options.directory + "/weights.safetensors";
-    return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<bool>(true);
+    return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<void>();
   }
 
   /// Checks that the library's tensor has the type that the text states.
-  Expected<bool> checkTensor(StringRef name, Type type) {
+  Expected<void> checkTensor(StringRef name, Type type) {
     const tmc_tensor *tensor = library->find(name.str());
     auto expected = cast<RankedTensorType>(type);
     Tensor like(expected);
@@ -213,13 +205,13 @@ private:
                             " bytes, instead of " +
                             shapeText(expected.getShape()) + ", " +
                             std::to_string(bytes) + " bytes");
-    return true;
+    return {};
   }
 
   /// Opens --data for the arguments for which the trainer would need data.
-  Expected<bool> openData() {
+  Expected<void> openData() {
     if (options.data.empty())
-      return true;
+      return {};
     DataInputs wanted;
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       const tmc_tensor *tensor = library->find(train::argName(step, i).str());
@@ -244,13 +236,13 @@ private:
                                       /*needsAll=*/false);
         !s)
       return Failure{FailureKind(s.code()), s.message(), {}};
-    return true;
+    return {};
   }
 
   /// Replaces the drawn batch by data, for inputs that have some.
-  Expected<bool> readBatch(int64_t drawn) {
+  Expected<void> readBatch(int64_t drawn) {
     if (!reader)
-      return true;
+      return {};
     reader->setPosition(drawn - 1);
     Status s = reader->next(
         [&](const TensorInfo &input, const char *data, int64_t bytes) {
@@ -259,7 +251,7 @@ private:
         });
     if (!s)
       return Failure{FailureKind(s.code()), s.message(), {}};
-    return true;
+    return {};
   }
 
   /// Arguments that have a value before the first step.
@@ -278,7 +270,7 @@ private:
   /// Reads the values that `tmc compile` wrote beside the step: all values of
   /// the model, or those that it has without its weights (tables, statistics);
   /// the others are drawn.
-  Expected<bool> readOwn(const std::string &path) {
+  Expected<void> readOwn(const std::string &path) {
     SafetensorsFile file;
     if (Status s = SafetensorsFile::open(path, file); !s)
       return Failure::input(s.message());
@@ -293,7 +285,7 @@ private:
         give(i, *tensor, file.data(*tensor));
     }
     report.weights += ", others drawn";
-    return true;
+    return {};
   }
 
   /// Takes argument `index` from a file, rounded if the step has narrower
@@ -317,16 +309,14 @@ private:
     }
   }
 
-  Expected<bool> readWeights() {
-    if (auto done = library->load(report.weights); !done)
-      return done;
+  Expected<void> readWeights() {
+    TMC_TRY(library->load(report.weights));
     for (const std::string &name : modelValues()) {
       std::vector<char> &bytes = given[name];
       bytes.resize(library->find(name)->bytes);
-      if (auto done = library->read(name, bytes.data(), bytes.size()); !done)
-        return done;
+      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
     }
-    return true;
+    return {};
   }
 
   SmallVector<Tensor> draw(const ArgumentDraw &how) {
@@ -340,10 +330,8 @@ private:
         continue;
       bytes.resize(input.size() * reference::elementBytes(input.element));
       input.toBytes(bytes.data());
-      if (auto done = library->write(train::argName(step, i).str(),
-                                     bytes.data(), bytes.size());
-          !done)
-        return std::move(done.failure());
+      TMC_TRY(library->write(train::argName(step, i).str(), bytes.data(),
+                             bytes.size()));
     }
     double start = now();
     Expected<double> loss = library->run();
@@ -383,14 +371,13 @@ private:
   // The comparison
   //===--------------------------------------------------------------------===//
 
-  Expected<bool> compareSteps() {
+  Expected<void> compareSteps() {
     std::map<unsigned, double> slotScale;
     int draws = kDraws;
     for (int64_t k = 0; k < options.steps; ++k) {
       for (int drawn = 1;; ++drawn) {
         ++number;
-        if (auto read = readBatch(number); !read)
-          return read;
+        TMC_TRY(readBatch(number));
         ArgumentDraw how{options.seed, number, slotScale, &given};
         std::map<unsigned, double> nextScale;
         Results expected;
@@ -399,14 +386,12 @@ private:
           return std::move(compared.failure());
         bool good = llvm::all_of(*compared, isGood);
         if (!good) {
-          if (auto allowed = allowRounding(how, expected, *compared); !allowed)
-            return allowed;
+          TMC_TRY(allowRounding(how, expected, *compared));
           // Another draw may be exact; if no draw is, the last one counts with
           // the error that rounding explains.
           good = llvm::all_of(*compared, isGood);
           if (good && drawn == draws)
-            if (auto fine = checkCoarsest(*compared); !fine)
-              return fine;
+            TMC_TRY(checkCoarsest(*compared));
           if ((good || mayBeAScale(*compared)) && drawn < draws) {
             ++report.undecided;
             continue;
@@ -426,7 +411,7 @@ private:
       if (!report.agrees)
         break;
     }
-    return true;
+    return {};
   }
 
   /// True if one more interpretation of the step is cheap enough.
@@ -444,7 +429,7 @@ private:
   /// If values are large or equal, and the step computes with numbers in the
   /// range of f32, its results must be finite. Their accuracy isn't checked,
   /// because sums of such values cancel.
-  Expected<bool> compareEdges() {
+  Expected<void> compareEdges() {
     for (double largest : {1e4, 1e2}) {
       ++number;
       SmallVector<Tensor> inputs =
@@ -469,10 +454,10 @@ private:
       ++report.edges;
       return readEdges(*expected);
     }
-    return true;
+    return {};
   }
 
-  Expected<bool> readEdges(ArrayRef<Tensor> expected) {
+  Expected<void> readEdges(ArrayRef<Tensor> expected) {
     std::vector<char> bytes;
     for (auto [i, want] : llvm::enumerate(expected)) {
       auto [name, kind] = resultOf(i);
@@ -480,8 +465,7 @@ private:
       if (!want.isFloat() || !tensor)
         continue;
       bytes.resize(tensor->bytes);
-      if (auto done = library->read(name, bytes.data(), bytes.size()); !done)
-        return done;
+      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
       Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
       if (llvm::all_of(got.floats, [](double x) { return std::isfinite(x); }))
         continue;
@@ -489,7 +473,7 @@ private:
       report.deviations.push_back({number, name, kind, want.size(), HUGE_VAL,
                                    normOf(want), 1, kVerifyTolerance});
     }
-    return true;
+    return {};
   }
 
   /// True if a step with codes differs only in tensors of one element. If
@@ -565,8 +549,7 @@ private:
           want.size() * reference::elementBytes(want.element))
         return Failure::input("the result '" + name + "' has " +
                               std::to_string(bytes.size()) + " bytes");
-      if (auto done = library->read(name, bytes.data(), bytes.size()); !done)
-        return std::move(done.failure());
+      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
       Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
       if (kind == "loss" && !std::isfinite(want.number(0)))
         return Failure::input(
@@ -589,10 +572,8 @@ private:
       llvm::erase_if(list, [&](const Deviation &d) {
         return d.kind == "parameter" && hasSlots(d.name);
       });
-    if (Expected<bool> same = checkFrozen(how); !same)
-      return std::move(same.failure());
-    if (Expected<bool> same = checkCopies(); !same)
-      return std::move(same.failure());
+    TMC_TRY(checkFrozen(how));
+    TMC_TRY(checkCopies());
     return list;
   }
 
@@ -623,7 +604,7 @@ private:
   }
 
   /// Checks that tensors without an update keep every bit.
-  Expected<bool> checkFrozen(const ArgumentDraw &how) {
+  Expected<void> checkFrozen(const ArgumentDraw &how) {
     llvm::DenseSet<unsigned> updated;
     for (unsigned i = 0; i < step.getNumResults(); ++i)
       if (std::optional<unsigned> arg = train::updatedArg(step, i))
@@ -637,17 +618,16 @@ private:
       std::string name = train::argName(step, i).str();
       std::vector<char> want(library->find(name)->bytes), got(want);
       inputs[i].toBytes(want.data());
-      if (auto done = library->read(name, got.data(), got.size()); !done)
-        return done;
+      TMC_TRY(library->read(name, got.data(), got.size()));
       if (want != got)
         return Failure::input("the step changes '" + name +
                               "', which it doesn't update");
     }
-    return true;
+    return {};
   }
 
   /// Checks that each copy of a parameter is the rounded parameter, bit by bit.
-  Expected<bool> checkCopies() {
+  Expected<void> checkCopies() {
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       std::optional<unsigned> param = train::copiedArg(step, i);
       if (!param)
@@ -656,8 +636,7 @@ private:
       std::string name = train::argName(step, i).str(),
                   copied = train::argName(step, *param).str();
       std::vector<char> bytes(library->find(copied)->bytes);
-      if (auto done = library->read(copied, bytes.data(), bytes.size()); !done)
-        return done;
+      TMC_TRY(library->read(copied, bytes.data(), bytes.size()));
       Tensor like(cast<RankedTensorType>(step.getArgumentTypes()[i]));
       like.floats =
           Tensor::fromBytes(reference::elementOf(type.getElementType()),
@@ -666,19 +645,18 @@ private:
       like.roundToElement();
       std::vector<char> want(library->find(name)->bytes), got(want);
       like.toBytes(want.data());
-      if (auto done = library->read(name, got.data(), got.size()); !done)
-        return done;
+      TMC_TRY(library->read(name, got.data(), got.size()));
       if (want != got)
         return Failure::input("the step's '" + name + "' isn't '" + copied +
                               "', rounded");
     }
-    return true;
+    return {};
   }
 
   /// If tensors differ by more than the tolerance, raises their tolerance to
   /// the difference that rounding explains: changes of the inputs by a few
   /// roundings, or rounding each result.
-  Expected<bool> allowRounding(const ArgumentDraw &how, const Results &expected,
+  Expected<void> allowRounding(const ArgumentDraw &how, const Results &expected,
                                std::vector<Deviation> &list) {
     llvm::StringMap<Deviation *> open;
     for (Deviation &d : list)
@@ -717,12 +695,12 @@ private:
         return std::move(rounded.failure());
       allow(*rounded, *moved);
     }
-    return true;
+    return {};
   }
 
   /// Fails if rounding explains so large a difference that the comparison says
   /// nothing.
-  Expected<bool> checkCoarsest(const std::vector<Deviation> &list) {
+  Expected<void> checkCoarsest(const std::vector<Deviation> &list) {
     for (const Deviation &d : list)
       if (d.error() > kVerifyCoarsest) {
         std::string text;
@@ -734,7 +712,7 @@ private:
         return Failure::input(text).note(
             "--weights F.safetensors gives it a model's own");
       }
-    return true;
+    return {};
   }
 };
 

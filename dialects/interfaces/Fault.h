@@ -4,11 +4,13 @@
 // that the user can fix are emitted by the functions here, and carry the exit
 // code of `tmc` in their diagnostic's metadata.
 //
-//     return emitFault(op->getLoc(), Fault::Unsupported)
+//     return emitFault(op->getLoc(), FailureKind::Unsupported)
 //            << "'" << op->getName() << "' has no derivative";
 
 #ifndef TMC_DIALECTS_INTERFACES_FAULT_H
 #define TMC_DIALECTS_INTERFACES_FAULT_H
+
+#include "compiler/support/Failure.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -16,16 +18,9 @@
 
 namespace tmc {
 
-/// The values are exit codes.
-enum class Fault : int64_t {
-  Input = 1,
-  Usage = 2,
-  OverBudget = 3,
-  Unsupported = 4,
-};
-
 /// Emits an error at `loc` that isn't a bug in tmc.
-inline mlir::InFlightDiagnostic emitFault(mlir::Location loc, Fault fault) {
+inline mlir::InFlightDiagnostic emitFault(mlir::Location loc,
+                                          FailureKind fault) {
   mlir::InFlightDiagnostic error = mlir::emitError(loc);
   error.getUnderlyingDiagnostic()->getMetadata().push_back(
       mlir::DiagnosticArgument(int64_t(fault)));
@@ -33,11 +28,11 @@ inline mlir::InFlightDiagnostic emitFault(mlir::Location loc, Fault fault) {
 }
 
 /// The fault recorded in `diagnostic`; none for a bug in tmc.
-inline std::optional<Fault> faultOf(mlir::Diagnostic &diagnostic) {
+inline std::optional<FailureKind> faultOf(mlir::Diagnostic &diagnostic) {
   for (mlir::DiagnosticArgument &argument : diagnostic.getMetadata())
     if (argument.getKind() ==
         mlir::DiagnosticArgument::DiagnosticArgumentKind::Integer)
-      return Fault(argument.getAsInteger());
+      return FailureKind(argument.getAsInteger());
   return std::nullopt;
 }
 

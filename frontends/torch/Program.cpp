@@ -634,7 +634,7 @@ Expected<Program> tmc::torch_import::parseProgram(Archive &archive) {
   }
   Program program;
   Reader reader(program);
-  auto read = [&](const std::string &entry, auto part) -> Expected<bool> {
+  auto read = [&](const std::string &entry, auto part) -> Expected<void> {
     auto value = parseEntry(archive, entry);
     if (!value)
       return value.failure();
@@ -647,7 +647,7 @@ Expected<Program> tmc::torch_import::parseProgram(Archive &archive) {
     if (!reader.wrong.empty())
       return Failure::input("'" + entry + "' in '" + archive.path() +
                             "' isn't what its schema says: " + reader.wrong);
-    return true;
+    return {};
   };
   if (archive.has("byteorder")) {
     auto order = archive.read("byteorder", 64);

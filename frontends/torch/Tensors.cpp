@@ -11,7 +11,7 @@ using namespace tmc::torch_import;
 /// not take more memory than the file has bytes.
 constexpr int64_t kMaxRepeated = int64_t(1) << 24;
 
-Expected<bool> ArchiveTensors::add(const std::string &name,
+Expected<void> ArchiveTensors::add(const std::string &name,
                                    const Payload &payload) {
   if (payload.isPickle)
     return Failure::unsupported("'" + name + "' is stored as a pickle")
@@ -73,7 +73,7 @@ Expected<bool> ArchiveTensors::add(const std::string &name,
                           std::to_string(view.storageBytes) + " bytes of '" +
                           view.entry + "', which has " + std::to_string(size));
   views.push_back(std::move(view));
-  return true;
+  return {};
 }
 
 Expected<std::string_view> ArchiveTensors::read(int index) {

@@ -23,7 +23,7 @@ public:
   /// Adds a tensor. Fails with `Input` if its sizes, strides and offset
   /// contradict each other or the storage; with `Unsupported` if it is a
   /// pickle.
-  Expected<bool> add(const std::string &name, const Payload &payload);
+  Expected<void> add(const std::string &name, const Payload &payload);
 
   Archive archive;
 

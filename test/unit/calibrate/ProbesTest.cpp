@@ -27,7 +27,7 @@ TEST(Probes, CompileToTheKernelsThatModelsHave) {
     CompileOptions options;
     options.model = path.str().str();
     Compilation compilation(options);
-    Expected<bool> done = compilation.runTo(Phase::Place);
+    Expected<void> done = compilation.runTo(Phase::Place);
     llvm::sys::fs::remove(path);
     ASSERT_TRUE(bool(done))
         << probe.name << ": " << done.failure().message

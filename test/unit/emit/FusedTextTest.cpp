@@ -152,7 +152,7 @@ public:
       report(installation.failure());
       return;
     }
-    Expected<bool> done =
+    Expected<void> done =
         compileStep(*installation, *findTarget("cpu"),
                     {{path + "/kernels.cpp"}}, {path + "/kernels.so", "", ""});
     if (!done) {
@@ -330,7 +330,7 @@ void takeModel(Groups &groups, StringRef path, CompileOptions options,
   options.model = (TMC_SOURCE_DIR "/" + path).str();
   options.target = "cpu";
   kept.push_back(std::make_unique<Compilation>(options));
-  Expected<bool> done = kept.back()->runTo(Phase::Shape);
+  Expected<void> done = kept.back()->runTo(Phase::Shape);
   ASSERT_TRUE(bool(done)) << done.failure().message;
   groups.take(kept.back()->module(), -1);
 }
