@@ -1,13 +1,34 @@
-"""Writes the reference of ops and passes; the standard library only.
+"""Writes generated documentation and counts words; the standard library only.
 
     python3 tools/docs.py --build build --out build/docs       ninja docs
+    python3 tools/docs.py --build build --commands > docs/commands.md
+    python3 tools/docs.py --words
 
-ops.md and passes.md are what mlir-tblgen makes of the records. Where a record
-has no example of its own, one is taken from what is tested or run: an op's from
-its case in test/unit/dialects/cases, or from the step of EXAMPLE on its way
-through the passes; a pass's from the IR before and after it there. So examples
-can't go stale. Fails where a record says too little: without a summary, or with
-no example to be found.
+The first writes the reference of ops and passes. ops.md and passes.md are the
+output of mlir-tblgen for the records. Where a record has no example of its own,
+one is taken from tested or running IR: an op's from its case in
+test/unit/dialects/cases, or from the step of EXAMPLE on its way through the
+passes; a pass's from the IR before and after it there. So examples can't go
+stale. It fails where a record has no summary, or where no example is found.
+
+--commands prints docs/commands.md from the help that the built tools print.
+
+--words prints the mean sentence length of README.md, of each page of docs/ and
+of all pages of docs/ together. It counts sentences of prose:
+
+- Code blocks (fenced, or indented by four spaces behind an empty line),
+  headings, tables and pictures don't count.
+- A paragraph is prose, and so is an item of a list without its marker. The end
+  of either ends a sentence, with or without a full stop.
+- Inside of a paragraph a sentence ends at a full stop, a question mark or an
+  exclamation mark before a space. Colons and semicolons end no sentence, and
+  neither do the full stops of abbreviations ("e.g.", "et al.").
+- A code span is one word. Of a link only the text counts. A word has at least
+  one letter or digit.
+- docs/commands.md is generated, and doesn't count.
+
+It also lists sentences that begin with a word of BEGINNINGS, which hide their
+subject.
 """
 
 import argparse
@@ -34,6 +55,10 @@ WAY = [
     ("tmc-place", ["-pass-pipeline=builtin.module(mem.program(tmc-place))"]),
 ]
 WIDTH = 110  # of a line of an example
+# Generated, and so no page whose sentences somebody writes.
+COMMANDS = "docs/commands.md"
+BEGINNINGS = ("What", "Who", "Whose", "Whoever", "Of")
+ABBREVIATIONS = ("e.g.", "i.e.", "et al.", "vs.", "cf.")
 
 
 def run(command, text=None):
@@ -178,11 +203,92 @@ def passes(steps, lacking):
     return out
 
 
+def paragraphs(text):
+    """The prose of a page: its paragraphs and items of lists, each as one line."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    parts, code, empty = [[]], False, True
+    for line in text.splitlines():
+        bare = line.strip()
+        # An indented block begins behind an empty line and ends at one that isn't indented.
+        code = bool(bare) and line.startswith("    ") and (empty or code)
+        empty = not bare
+        if code or not bare or bare.startswith(("|", "#", "![", "<")):
+            parts.append([])
+            continue
+        item = re.match(r"([-*+]|\d+\.) +(.*)", bare)
+        if item:
+            parts.append([item.group(2)])
+        else:
+            parts[-1].append(bare)
+    return [" ".join(part) for part in parts if part]
+
+
+def sentences(text):
+    """The sentences of a page, as the docstring above says."""
+    found = []
+    for part in paragraphs(text):
+        part = re.sub(r"``.+?``|`[^`]+`", "code", part)
+        part = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", part)
+        part = part.replace("*", "")
+        for short in ABBREVIATIONS:
+            part = part.replace(short, short.replace(".", ""))
+        for each in re.split(r"(?<=[.!?])[)\"]? +|(?<=[.!?][)\"]) +", part):
+            if re.search(r"\w", each):
+                found.append(each.strip())
+    return found
+
+
+def count(sentence):
+    return sum(bool(re.search(r"\w", word)) for word in sentence.split())
+
+
+def pages():
+    """README.md, then the pages of docs/ that are written by hand."""
+    under = glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)
+    names = sorted(os.path.relpath(path, ROOT) for path in under)
+    return ["README.md"] + [name for name in names if name != COMMANDS]
+
+
+def sentences_of(names):
+    found = []
+    for name in names:
+        with open(os.path.join(ROOT, name)) as file:
+            found += sentences(file.read())
+    return found
+
+
+def mean_words(names):
+    """The mean number of words in the sentences of these pages."""
+    found = sentences_of(names)
+    return sum(map(count, found)) / max(1, len(found))
+
+
+def print_words():
+    names = pages()
+    for name in names:
+        print("%5.1f words in each of %4d sentences  %s" %
+              (mean_words([name]), len(sentences_of([name])), name))
+    print("%5.1f words in each of %4d sentences  docs/ together" %
+          (mean_words(names[1:]), len(sentences_of(names[1:]))))
+    for name in names:
+        for each in sentences_of([name]):
+            if each.split()[0] in BEGINNINGS:
+                print("%s: begins with '%s': %s" % (name, each.split()[0], each))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
-    parser.add_argument("--out", required=True)
+    parser.add_argument("--out")
+    parser.add_argument("--commands", action="store_true")
+    parser.add_argument("--words", action="store_true")
     args = parser.parse_args()
+    if args.words:
+        return print_words()
+    if args.commands:
+        return print(commands(os.path.abspath(args.build)), end="")
+    if not args.out:
+        parser.error("--out, --commands or --words is missing")
     steps, lacking = Steps(os.path.abspath(args.build)), []
     os.makedirs(args.out, exist_ok=True)
     for name, text in (("ops.md", ops(steps, lacking)),
