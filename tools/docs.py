@@ -37,6 +37,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -201,6 +202,79 @@ def passes(steps, lacking):
                         "\nAfter:\n\n" + block(shown(after)) + "\n" + part[at:])
         out += part
     return out
+
+
+PREFACE = """<!-- Written by tools/docs.py --commands; test/docs/commands.test compares. -->
+# Commands
+
+This page holds the help of each command as the command prints it.
+`python3 tools/docs.py --build build --commands > docs/commands.md` writes it from a built tree.
+
+- A flag takes its value as `--flag VALUE` or `--flag=VALUE`. A flag that occurs several times in one call
+  (`--dim`, `--freeze`, `--keep-output`, `--data`) adds a value each time.
+- SIZE is a number of bytes, or a number with KiB, MiB, GiB, TiB (binary) or KB, MB, GB, TB (decimal).
+  Fractions are allowed.
+- `TARGET` in this page is the default target of the installation: `cuda:sm_90` where cmake found a CUDA
+  toolkit, else `cpu`.
+- Standard output has data alone. Messages and progress go to standard error.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | the input is at fault |
+| 2 | usage |
+| 3 | the budget isn't met |
+| 4 | something is unsupported; the message lists all of it |
+| 70 | a defect of tmc; tmc names a file that shows it again |
+| 74 | the world is at fault: no compiler, a full disk, not enough memory |
+"""
+# The pages that say more of a command.
+SEE = {
+    "compile": "[runtime.md](runtime.md) describes the directory that it writes.",
+    "plan": "[reports.md](reports.md) explains the table.",
+    "explain": "[reports.md](reports.md#why-a-tensor-was-kept-or-recomputed) explains the answer.",
+    "verify": "The reference is the interpreter in `compiler/reference`, which computes in double.",
+    "doctor": "",
+    "calibrate": "[targets.md](targets.md#measuring) describes the measurement and the file.",
+}
+SOLVE = "The planners on problems in files ([planning.md](planning.md))."
+TRAIN = ("`tmc compile` writes the trainer into its directory ([runtime.md](runtime.md)). Where the plan has a\n"
+         "file, the line of `--nvme` also has the directory that `tmc compile` was given.")
+OTHERS = """## tmc-opt and tmc-import
+
+`tmc-opt` runs passes over textual IR, and `tmc-import` prints the module that a frontend makes of a model.
+Both are tools for developers. `ninja -C build docs` writes the reference of the passes with their options
+to `build/docs/passes.md`. `tmc-import --operators` and `tmc-import --torch-operators` list the operators
+that are read.
+"""
+
+
+def commands(build):
+    """docs/commands.md: what the tools of this build say of themselves."""
+    def section(name, see, text):
+        return "\n## %s\n\n%s```text\n%s\n```\n" % (
+            name, see + "\n\n" if see else "", re.sub(r" +$", "", text.strip(), flags=re.M))
+
+    tmc = os.path.join(build, "bin", "tmc")
+    default = re.search(r"default target: ([\w:]+)", run([tmc, "--version"])).group(1)
+    overview = run([tmc, "--help"])
+    out = PREFACE + section("tmc", "", overview)
+    named = re.findall(r"^  tmc (\w+)", overview, re.M)
+    if named != list(SEE):
+        sys.exit("docs: the commands are %s; SEE has %s" % (named, list(SEE)))
+    for name in named:
+        text = run([tmc, name, "--help"]).replace("(default: %s)" % default, "(default: TARGET)")
+        out += section("tmc " + name, SEE[name], text)
+    with tempfile.TemporaryDirectory() as place:
+        step = os.path.join(place, "step")
+        run([tmc, "compile", "examples/mlp.onnx", "--target", "cpu", "-o", step])
+        done = subprocess.run(["DIR/train", "--help"], executable=os.path.join(step, "train"),
+                              stdout=subprocess.PIPE, text=True, check=True)
+    out += section("DIR/train", TRAIN, done.stdout)
+    out += section("tmc-solve", SOLVE, run([os.path.join(build, "bin", "tmc-solve"), "--help"]))
+    return out + "\n" + OTHERS
 
 
 def paragraphs(text):
