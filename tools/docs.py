@@ -265,7 +265,7 @@ def commands(build):
     if named != list(SEE):
         sys.exit("docs: the commands are %s; SEE has %s" % (named, list(SEE)))
     for name in named:
-        text = run([tmc, name, "--help"]).replace("(default: %s)" % default, "(default: TARGET)")
+        text = run([tmc, name, "--help"]).replace("... (default: %s)" % default, "... (default: TARGET)")
         out += section("tmc " + name, SEE[name], text)
     with tempfile.TemporaryDirectory() as place:
         step = os.path.join(place, "step")
