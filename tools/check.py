@@ -285,6 +285,8 @@ def check_pages(tally):
            for name, mean in (("README.md", docs.mean_words(pages[:1])), ("docs/", docs.mean_words(pages[1:])))
            if mean > MOST_MEAN_WORDS]
     tally.test("rules: sentences of README.md and docs/ are short", not bad, "\n".join(bad))
+    bad = docs.broken_links()
+    tally.test("rules: links of README.md and docs/ lead somewhere", not bad, "\n".join(bad))
     rows = ["| `%s` | %s |" % (room, ", ".join("`%s`" % each for each in may) or "none")
             for room, may in ROOMS.items()]
     with open(os.path.join(ROOT, "docs/architecture.md")) as text:

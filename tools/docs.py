@@ -22,7 +22,7 @@ of all pages of docs/ together. It counts sentences of prose:
   of either ends a sentence, with or without a full stop.
 - Inside of a paragraph a sentence ends at a full stop, a question mark or an
   exclamation mark before a space. Colons and semicolons end no sentence, and
-  neither do the full stops of abbreviations ("e.g.", "et al.").
+  neither do the full stops of abbreviations ("e.g.", "et al.") and of "...".
 - A code span is one word. Of a link only the text counts. A word has at least
   one letter or digit.
 - docs/commands.md is generated, and doesn't count.
@@ -303,7 +303,7 @@ def sentences(text):
     for part in paragraphs(text):
         part = re.sub(r"``.+?``|`[^`]+`", "code", part)
         part = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", part)
-        part = part.replace("*", "")
+        part = part.replace("*", "").replace("...", "")
         for short in ABBREVIATIONS:
             part = part.replace(short, short.replace(".", ""))
         for each in re.split(r"(?<=[.!?])[)\"]? +|(?<=[.!?][)\"]) +", part):
@@ -335,6 +335,30 @@ def mean_words(names):
     """The mean number of words in the sentences of these pages."""
     found = sentences_of(names)
     return sum(map(count, found)) / max(1, len(found))
+
+
+def anchors(text):
+    """The names by which links reach the headings of a page."""
+    heads = re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken_links():
+    """Links of README.md, docs/ and bench/README.md to files or headings that aren't there."""
+    bad = []
+    for name in pages() + [COMMANDS, "bench/README.md"]:
+        with open(os.path.join(ROOT, name)) as file:
+            text = re.sub(r"^```.*?^```$|^    .*$", "", file.read(), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            path, _, head = target.partition("#")
+            full = os.path.join(ROOT, os.path.dirname(name), path) if path else os.path.join(ROOT, name)
+            found = os.path.exists(full)
+            if found and head:
+                with open(full) as file:
+                    found = head in anchors(file.read())
+            if not found:
+                bad.append("%s: %s" % (name, target))
+    return bad
 
 
 def print_words():
