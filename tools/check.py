@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 
+import docs
 import escapes
 
 # What every processor with AVX2 runs.
@@ -96,6 +97,7 @@ def check_rules(tally, build):
     check_includes(tally, build)
     check_lengths(tally)
     check_picture(tally)
+    check_pages(tally)
     check_names(tally)
 
 
@@ -264,6 +266,34 @@ def check_picture(tally):
     bad += ["%s/ has no box" % folder for folder in sorted(folders - boxes)]
     tally.test("rules: the picture of docs/planning.md shows what is there", not bad,
                "\n".join(bad))
+
+
+# A page that is read at a glance: README.md is a door, and sentences are short.
+MOST_README_LINES, MOST_README_BYTES, MOST_MEAN_WORDS = 120, 7000, 20
+
+
+def check_pages(tally):
+    """README.md and docs/ are short where they can be, and docs/architecture.md shows the
+    table of rooms. `tools/docs.py --words` says how sentences are counted."""
+    with open(os.path.join(ROOT, "README.md")) as text:
+        readme = text.read()
+    lines, count = len(readme.splitlines()), len(readme.encode())
+    tally.test("rules: README.md is a door", lines <= MOST_README_LINES and count <= MOST_README_BYTES,
+               "%d lines of at most %d, %d bytes of at most %d" %
+               (lines, MOST_README_LINES, count, MOST_README_BYTES))
+    pages = docs.pages()
+    bad = ["%s: %.1f words in the mean sentence, at most %d" % (name, mean, MOST_MEAN_WORDS)
+           for name, mean in (("README.md", docs.mean_words(pages[:1])), ("docs/", docs.mean_words(pages[1:])))
+           if mean > MOST_MEAN_WORDS]
+    tally.test("rules: sentences of README.md and docs/ are short", not bad, "\n".join(bad))
+    bad = docs.broken_links()
+    tally.test("rules: links of README.md and docs/ lead somewhere", not bad, "\n".join(bad))
+    rows = ["| `%s` | %s |" % (room, ", ".join("`%s`" % each for each in may) or "none")
+            for room, may in ROOMS.items()]
+    with open(os.path.join(ROOT, "docs/architecture.md")) as text:
+        shown = re.findall(r"^\| `[\w/.]+` \| (?:`[\w/.]+`(?:, )?|none)+ \|$", text.read(), re.M)
+    tally.test("rules: docs/architecture.md shows the rooms", shown == rows,
+               "\n".join(sorted(set(rows) ^ set(shown))))
 
 
 def check_tidy(tally, build):

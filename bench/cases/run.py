@@ -8,7 +8,7 @@ are predictions, at the target's published rates. Only the standard library is n
 the graphs that examples/ doesn't hold (gpt2-13b.onnx, gpt2-100b.onnx, resnet50.onnx); they are exported there otherwise,
 by --python, which has torch, torchvision, transformers and onnx.
 
-A row is a plan. Those by hand are of rules (docs/planning.md, "Others"): `tmc plan --problem` writes the
+A row is a plan. Those by hand are of rules (docs/planning/search.md, "Moves"): `tmc plan --problem` writes the
 problem with its levers pinned, `tmc-solve offload --planner RULE` plans it within the same bytes. A rule
 knows no budget: where its plan doesn't fit, it is planned without one, and the row says what it takes.
 Its bytes are those alive; an arena takes that much or more.
@@ -194,8 +194,9 @@ def section(options, scratch, name):
     rows = [best]
     if plan:
         table, seen = chosen(plan)
-        lines += table + ["", f"Budget {plan['budget_bytes'] / GIB:.2f} GiB, {seen}, no plan below "
-                          f"{plan['impossible_below_bytes'] / GIB:.2f} GiB. Planned in {best['wall']:.0f} s "
+        below = plan["impossible_below_bytes"]  # Unknown where a search leaves out settings.
+        least = "" if below is None else f", no plan below {below / GIB:.2f} GiB"
+        lines += table + ["", f"Budget {plan['budget_bytes'] / GIB:.2f} GiB, {seen}{least}. Planned in {best['wall']:.0f} s "
                           f"({best['user']:.0f} s of the processors').", ""]
     for other, arguments, rule in others:
         arguments = [path, *merged(common, arguments)]

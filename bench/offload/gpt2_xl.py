@@ -11,7 +11,7 @@ be in memory.
 
 With --python, which has torch, transformers, onnxscript and safetensors, each step's loss stands beside the one that
 PyTorch's forward pass has over the weights that were saved before that step. The graph is then exported without
-dropout, each step is a run of its own that goes on from the checkpoint before, and DIR needs 65 GB. The README's
+dropout, each step is a run of its own that goes on from the checkpoint before, and DIR needs 65 GB. bench/README.md's
 eight micro-batches are --micro-batches=8 --steps=3 --budget=9300MiB --host-budget=2500MiB --lr=1e-4.
 """
 

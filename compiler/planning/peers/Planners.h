@@ -7,7 +7,7 @@
 //    linked into the tool;
 //  - as a program: `--planner exec:./mine` (`External.h`).
 //
-// docs/planning.md shows an example of both.
+// docs/planning/search.md shows an example of both.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
 #define TMC_COMPILER_PLANNING_PEERS_PLANNERS_H

@@ -1,5 +1,5 @@
 // Planners by name and as programs: what they answer is checked, whoever they
-// are. The first one is the example of docs/planning.md, word for word.
+// are. The first one is the example of docs/planning/search.md, word for word.
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Graph.h"
