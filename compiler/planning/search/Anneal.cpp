@@ -8,22 +8,20 @@ using namespace tmc::planning;
 
 namespace {
 
-/// With a ramp, the first penalty as a part of `marginalPenalty`. It is low, so
-/// that the walk erases many recomputations at once: many erased together
-/// exceed the limit at more moments than one alone.
+/// With a ramp, the first penalty as a part of `marginalPenalty`. It is low:
+/// many recomputations erased together exceed the limit at more moments than
+/// one alone.
 constexpr double kFirstPenalty = 0.05;
 
-/// Share of the moves that copy from one repeat to another. One copy is dozens
-/// of small changes, and most copies are refused. If a walk has only few moves
-/// per stage, single recomputations use them better.
+/// Share of the moves that copy from one repeat to another. Most copies are
+/// refused: few moves per stage serve single recomputations better.
 constexpr double kMostCopies = 0.01;
 constexpr double kCopiesTimesStages = 20;
 /// Share of the copies that go to the next repeat before or after.
 constexpr double kNearCopies = 0.5;
 
-/// Moves that aren't copies, in percent: insert, erase, shift, switch; the rest
-/// erases one recomputation and inserts another. A repair only inserts or
-/// erases.
+/// Moves that aren't copies, in percent; the rest erases one recomputation and
+/// inserts another. A repair only inserts or erases.
 constexpr uint32_t kInserts = 40, kErases = 25, kShifts = 20, kSwitches = 5;
 constexpr uint32_t kAllMoves = 100, kRepairMoves = 50;
 
@@ -142,7 +140,7 @@ private:
       reverse(steps[i]);
   }
 
-  bool insertChain(ValueId v, int32_t stage, int depth);
+  bool insertChain(ValueId v, int32_t stage);
   bool proposeInsert();
   bool proposeErase();
   bool proposeShift();
@@ -169,7 +167,7 @@ private:
 
 /// Recomputes v at `stage`. Inputs that live longer because of that may be
 /// recomputed as well.
-bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
+bool Annealer::insertChain(ValueId v, int32_t stage) {
   const std::vector<OpId> &ops = linear.recomputes[v];
   OpId op = ops[ops.size() == 1 ? 0 : random.below(uint32_t(ops.size()))];
   if (!schedule.canInsert(op, stage))
@@ -195,7 +193,7 @@ bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
       continue;
     if (chainLeft > 0 &&
         random.chance(length > kLongLife ? kLongChained : kShortChained))
-      insertChain(u, stage, depth + 1);
+      insertChain(u, stage);
   }
   prunePredecessors(op, stage);
   return true;
@@ -241,7 +239,7 @@ bool Annealer::proposeInsert() {
     if (hi > lo && random.chance(kEarly))
       stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
     chainLeft = 1 + int32_t(random.exponential() * kMeanChain);
-    return insertChain(v, stage, 0);
+    return insertChain(v, stage);
   }
   return false;
 }
