@@ -110,7 +110,7 @@ int64_t fetchableValues(const Problem &problem);
 SpaceCertificate plainCertificate(const Problem &problem);
 
 struct SpaceAscentOptions {
-  int64_t steps = 1000; // Per start; a step is O(n + gaps).
+  int64_t steps = 5000; // Per start; a step is O(n + gaps).
 };
 
 /// Weights and prices with a high proved bound: projected subgradient steps
