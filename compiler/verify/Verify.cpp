@@ -533,6 +533,7 @@ private:
       return std::move(interpreted.failure());
     expected = std::move(*interpreted);
     std::vector<Deviation> list;
+    std::vector<unsigned> results; // Of the step, per deviation.
     std::vector<char> bytes;
     for (auto [i, want] : llvm::enumerate(expected)) {
       if (std::optional<unsigned> arg = train::updatedArg(step, i);
@@ -564,9 +565,10 @@ private:
       list.push_back({how.number, name, kind, want.size(),
                       differenceOf(got, want), normOf(want), 0,
                       kVerifyTolerance});
+      results.push_back(i);
     }
     setScales(list);
-    scaleSlots(list, slotScale);
+    scaleSlots(list, results, slotScale);
     // Rounding decides the first update of an adaptive rule.
     if (how.slotScale.empty())
       llvm::erase_if(list, [&](const Deviation &d) {
@@ -585,16 +587,18 @@ private:
       d.scale = std::max(d.norm, kKindShare * std::sqrt(squares[d.kind]));
   }
 
-  /// The size of each optimizer state among this step's results.
+  /// The size of each optimizer state among this step's results; `list[i]` is
+  /// of the result `results[i]`.
   void scaleSlots(const std::vector<Deviation> &list,
+                  const std::vector<unsigned> &results,
                   std::map<unsigned, double> &scale) {
     std::map<std::string, std::pair<double, double>> kinds; // squares, elements
     for (const Deviation &d : list) {
       kinds[d.kind].first += d.norm * d.norm;
       kinds[d.kind].second += d.elements;
     }
-    for (auto [i, d] : llvm::enumerate(list)) {
-      std::optional<unsigned> arg = train::updatedArg(step, i);
+    for (auto [d, result] : llvm::zip_equal(list, results)) {
+      std::optional<unsigned> arg = train::updatedArg(step, result);
       if (!arg || !step.getArgAttr(*arg, TrainDialect::kSlot))
         continue;
       auto [squares, elements] = kinds[d.kind];

@@ -142,10 +142,13 @@ struct PowVjp : Vjp<PowVjp, math::PowFOp> {
     Value less =
         math::PowFOp::create(b, op.getLoc(), x, s.sub(p, s.constant(p, 1)));
     Value dx = s.mul(dy, s.mul(p, less));
-    if (p.getDefiningOp<arith::ConstantOp>())
-      return {dx, Value()};
-    // The factor must be finite at 0: the gradient of 0^p with respect to p,
+    // The factors must be finite at 0: the gradient of 0^p with respect to p,
     // and of x^0 with respect to x, is zero.
+    DenseFPElementsAttr exponents;
+    const bool isConstant = matchPattern(p, m_Constant(&exponents));
+    if (isConstant && exponents.isSplat() &&
+        !exponents.getSplatValue<APFloat>().isZero())
+      return {dx, Value()};
     Location loc = op.getLoc();
     auto isZero = [&](Value v) -> Value {
       return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v,
@@ -154,9 +157,12 @@ struct PowVjp : Vjp<PowVjp, math::PowFOp> {
     auto zeroWhere = [&](Value condition, Value v) -> Value {
       return arith::SelectOp::create(b, loc, condition, s.constant(v, 0), v);
     };
+    dx = zeroWhere(isZero(p), dx);
+    if (isConstant)
+      return {dx, Value()};
     Value log = math::LogOp::create(b, loc, x);
     Value dp = zeroWhere(isZero(x), s.mul(op.getResult(), log));
-    return {zeroWhere(isZero(p), dx), s.mul(dy, dp)};
+    return {dx, s.mul(dy, dp)};
   }
 };
 
