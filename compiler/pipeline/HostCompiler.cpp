@@ -300,6 +300,41 @@ static std::string keyOf(const std::string &identity, const StepPiece &piece) {
   return toHex(hash.final(), /*LowerCase=*/true);
 }
 
+/// Whether machine code for `built` ("sm_80", "sm_90a") runs on `arch`: later
+/// cards of a generation run that of earlier ones, but for its own
+/// instructions.
+static bool runsOn(StringRef built, StringRef arch) {
+  int64_t have = 0, want = 0;
+  if (!arch.consume_front("sm_") || arch.consumeInteger(10, want) ||
+      !built.consume_front("sm_") || built.consumeInteger(10, have))
+    return false;
+  const bool hasPtx = have == 100; // tools/cmake/TmcCuda.cmake
+  return have == want || (hasPtx && want > have) ||
+         (built.empty() && have / 10 == want / 10 && have < want);
+}
+
+/// The first architecture with kernels (tools/cmake/TmcCuda.cmake).
+static constexpr int64_t kFirstArchitecture = 75;
+
+/// Fails if the cuda backend has no kernels for the card.
+static tmc::Expected<void> checkKernels(const Target &target) {
+  SmallVector<StringRef> built;
+  StringRef(TMC_CUDA_KERNELS).split(built, ' ', -1, false);
+  if (llvm::any_of(built,
+                   [&](StringRef name) { return runsOn(name, target.arch); }))
+    return {};
+  int64_t number = 0;
+  const bool isKnown =
+      to_integer(StringRef(target.arch).drop_front(3), number) &&
+      number >= kFirstArchitecture;
+  return Failure::world("this tmc was built with kernels for " +
+                        join(built, ", ") + ", not for " + target.arch)
+      .note(isKnown ? "configure it with -DTMC_CUDA_ARCHITECTURES=" +
+                          std::to_string(number) + ", or all"
+                    : "no kernels exist for cards before sm_75")
+      .note("--emit source does without them");
+}
+
 tmc::Expected<void> tmc::compileStep(const Installation &installation,
                                      const Target &target,
                                      const std::vector<StepPiece> &pieces,
@@ -317,6 +352,8 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
                      "knows the instructions (tmc doctor), or use --target "
                      "cpu:v3")
         .note("--emit source does without it");
+  if (cuda)
+    TMC_TRY(checkKernels(target));
   tmc::Expected<std::string> compiler = stepCompiler(target.backend);
   if (!compiler)
     return std::move(compiler.failure());

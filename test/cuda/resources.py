@@ -12,7 +12,7 @@ for each architecture its registers, `+` and the bytes that it spills where it d
 
 With --steps a row is an emitted step: the most of each, and the number of kernels
 (they are generated; their names say little). Registers differ between versions of nvcc: a table of
-another one is skipped, with code 77. --update writes the table.
+another one is skipped, with code 77. Logs may be of some of its architectures. --update writes the table.
 """
 
 import argparse
@@ -86,6 +86,13 @@ def table(logs, version, steps):
     return lines
 
 
+def columns(line, known, wanted):
+    """A row of a table with the columns `wanted` alone; "" if the kernel isn't compiled for any of them."""
+    label, shared, *cells = line.rsplit(None, 1 + len(known))
+    picked = [cells[known.index(name)] for name in wanted]
+    return f"{label:<58} {shared:>6} " + " ".join(f"{text:>7}" for text in picked) if set(picked) != {"-"} else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table")
@@ -104,9 +111,13 @@ def main():
     if kept[:1] != now[:1]:
         print(f"skipped: the table is of '{kept[0][2:]}', this is '{now[0][2:]}'")
         return SKIPPED
-    if kept[1].split()[2:] != now[1].split()[2:]:
-        print("skipped: the kernels are compiled for " + ", ".join(now[1].split()[3:]))
+    known, compiled = kept[1].split()[3:], now[1].split()[3:]
+    if not set(compiled) <= set(known):
+        print("skipped: the kernels are compiled for " + ", ".join(compiled))
         return SKIPPED
+    kept = [columns(line, known, compiled) for line in kept[2:]]
+    now = [columns(line, compiled, compiled) for line in now[2:]]
+    kept = [line for line in kept if line]
     gone, new = [r for r in kept if r not in now], [r for r in now if r not in kept]
     for sign, rows in (("-", gone), ("+", new)):
         for line in rows:
@@ -114,7 +125,7 @@ def main():
     if gone or new:
         print(f"{options.table} isn't what nvcc says; if that is meant: --update")
         return 1
-    print(f"{len(now) - 2} rows")
+    print(f"{len(now)} rows, " + ", ".join(compiled))
     return 0
 
 

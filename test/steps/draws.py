@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What must hold of any budget with any levers, by random draws; needs only the standard library.
 
-    draws.py --build build [--draws N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--log FILE]
+    draws.py --build build [--draws N] [--from N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--log FILE]
              [--table FILE] [--keep DIR] [--found]
 
 A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
@@ -275,6 +275,7 @@ def table(draws, options):
 
 def add_options(parser):
     parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--from", type=int, default=0, dest="begin", help="the number of the first draw")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--minutes", type=float, help="begin no draw after so long")
     parser.add_argument("--found", action="store_true", help="also those that have found a defect")
@@ -295,7 +296,8 @@ def cases(options, scratch):
                 print(json.dumps(dict(draw=draw.name, seed=options.seed, outcome=draw.outcome, ratio=draw.ratio, did=draw.did)), file=file)
 
     options.remember = remember
-    numbers = [*range(options.draws), *(number for number in FOUND if options.found and number >= options.draws)]
+    end = options.begin + options.draws
+    numbers = [*range(options.begin, end), *(number for number in FOUND if options.found and number >= end)]
     return [Draw(number, options, scratch) for number in numbers if options.only in f"draw {number}:"]
 
 

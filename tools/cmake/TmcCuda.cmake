@@ -2,6 +2,9 @@
 #
 #   TMC_NVCC, TMC_CUDA_INCLUDE   the compiler, and the folder of cublasLt.h
 #   TMC_NVCC_VERSION             "13.0.88"
+#   TMC_CUDA_GENERATIONS         "75;80;...": all architectures that it may be built for
+#   TMC_CUDA_NUMBERS             "86": those that it is built for
+#   TMC_CUDA_KERNELS             "sm_86": the same, as tmc knows them
 #   TMC_CUDA                     whether the cuda backend is built, in which case
 #                                `tmc compile` compiles for it by default
 #
@@ -29,11 +32,41 @@ if(TMC_NVCC)
 endif()
 set(TMC_NVCC_VERSION "${version}")
 if(TMC_NVCC AND TMC_CUDA_INCLUDE AND version VERSION_GREATER_EQUAL 12)
-  option(TMC_CUDA "Build the cuda backend, two minutes of one core" ON)
+  option(TMC_CUDA "Build the cuda backend" ON)
 else()
   message(STATUS "no CUDA toolkit: the cuda backend isn't built")
   set(TMC_CUDA OFF)
 endif()
+
+# Machine code for the cards of each generation that nvcc 13 knows (that of sm_100
+# runs on sm_103, too, and that of sm_120 on sm_121). With sm_100 comes its PTX, which
+# drivers compile for later cards. A build is for one generation by default, because
+# all of them take minutes.
+set(TMC_CUDA_GENERATIONS 75 80 86 89 90a 100 120)
+set(TMC_CUDA_PTX 100)
+set(TMC_CUDA_ARCHITECTURES "" CACHE STRING
+  "The cuda backend's kernels: numbers of sm_XX, or all; empty: this machine's card, else 90a")
+set(TMC_CUDA_NUMBERS 90a)
+find_program(TMC_NVIDIA_SMI nvidia-smi)
+mark_as_advanced(TMC_NVIDIA_SMI)
+if(TMC_NVIDIA_SMI)
+  execute_process(COMMAND ${TMC_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capability ERROR_QUIET)
+  # Of several cards the first one. Hopper's own instructions have the letter.
+  if(capability MATCHES "^([0-9]+)\\.([0-9]+)")
+    set(TMC_CUDA_NUMBERS ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+    if(TMC_CUDA_NUMBERS EQUAL 90)
+      set(TMC_CUDA_NUMBERS 90a)
+    endif()
+  endif()
+endif()
+if(TMC_CUDA_ARCHITECTURES STREQUAL "all")
+  set(TMC_CUDA_NUMBERS ${TMC_CUDA_GENERATIONS})
+elseif(TMC_CUDA_ARCHITECTURES)
+  set(TMC_CUDA_NUMBERS ${TMC_CUDA_ARCHITECTURES})
+endif()
+list(TRANSFORM TMC_CUDA_NUMBERS PREPEND sm_ OUTPUT_VARIABLE TMC_CUDA_KERNELS)
+list(JOIN TMC_CUDA_KERNELS " " TMC_CUDA_KERNELS)
 set(TMC_DEFAULT_TARGET cpu)
 if(TMC_CUDA)
   set(TMC_DEFAULT_TARGET cuda:sm_90)
