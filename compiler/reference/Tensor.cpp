@@ -3,6 +3,7 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/ErrorHandling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -135,13 +136,20 @@ Tensor::Tensor(ShapedType type)
 Tensor Tensor::fromAttr(DenseElementsAttr attr) {
   Tensor result(attr.getType());
   if (result.isFloat()) {
-    int64_t i = 0;
-    for (APFloat value : attr.getValues<APFloat>()) {
+    auto number = [](APFloat value) {
       bool losesInfo;
       value.convert(llvm::APFloat::IEEEdouble(),
                     llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-      result.floats[i++] = value.convertToDouble();
+      return value.convertToDouble();
+    };
+    if (attr.isSplat()) {
+      std::fill(result.floats.begin(), result.floats.end(),
+                number(attr.getSplatValue<APFloat>()));
+      return result;
     }
+    int64_t i = 0;
+    for (APFloat value : attr.getValues<APFloat>())
+      result.floats[i++] = number(std::move(value));
     return result;
   }
   int64_t i = 0;

@@ -37,8 +37,9 @@ double Deviation::error() const {
 
 namespace {
 
-/// The draws of one step that may be undecided.
-constexpr int kDraws = 5;
+/// The draws of one step that may be undecided. A large step has so many values
+/// that rounding decides some of them in every draw.
+constexpr int kDraws = 5, kDrawsOfLarge = 1;
 /// The number of interpretations with changed inputs that test whether a draw
 /// is decided, and the relative size of the change.
 constexpr int kTrials = 6;
@@ -373,7 +374,7 @@ private:
 
   Expected<void> compareSteps() {
     std::map<unsigned, double> slotScale;
-    int draws = kDraws;
+    int draws = isSmall() ? kDraws : kDrawsOfLarge;
     for (int64_t k = 0; k < options.steps; ++k) {
       for (int drawn = 1;; ++drawn) {
         ++number;
