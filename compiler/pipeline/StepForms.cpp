@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 using namespace mlir;
 using namespace tmc;
@@ -99,7 +100,12 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
         isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes);
   if (isNextBetter)
     std::swap(form, other);
-  if (isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes)) {
+  // The form to run may fit although no smaller budget was sought.
+  const int64_t most = (first || next) && request.budgets.device >= 0
+                           ? request.budgets.device
+                           : std::numeric_limits<int64_t>::max();
+  if (other.figures.smallestFoundBytes <= most &&
+      isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes)) {
     figures.smallestFoundBytes = other.figures.smallestFoundBytes;
     figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
   }

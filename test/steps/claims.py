@@ -11,7 +11,7 @@ budget. Draws of the same model and flags form a group, and are planned in rando
 - no step that has no larger a budget, and the same levers, is quicker than the other's lower bound;
 - both name the same `unconstrained_time_s` and `unconstrained_bytes`.
 
-The smallest budget that a group names works when it is given. --planted raises a claim of each group above
+The smallest budget that a group names works when it is given, and is no larger than one that worked. --planted raises a claim of each group above
 its smallest arena, and passes where that is found. Ends with one line `N passed, M failed`.
 """
 
@@ -107,6 +107,9 @@ class Group:
             plans.append(self.plan(min(known)))
             if plans[-1].code:
                 return f"{min(known)} bytes were said to work"
+        for plan in plans:
+            if plan.code == 0 and plan.smallest and plan.budget and plan.smallest > plan.budget:
+                return f"{plan.budget} bytes work, the smallest is said to be {plan.smallest}"
         if self.options.planted:
             plant(plans)
         for plan, claim in itertools.permutations(plans, 2):
