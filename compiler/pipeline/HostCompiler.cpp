@@ -201,9 +201,9 @@ runtimeHeaders(const Installation &installation) {
   return headers;
 }
 
-/// A file that includes what pieces do, where its precompiled form lies beside
-/// it (runtime/CMakeLists.txt makes both) and `headers` are no newer; else "".
-/// A compiler that can't use that form reads the file itself.
+/// A file with the includes of pieces, if its precompiled form lies beside it
+/// (runtime/CMakeLists.txt makes both) and no header of `headers` is newer;
+/// otherwise "". A compiler that can't use that form reads the file itself.
 static std::string precompiled(const Installation &installation,
                                const Target &target,
                                const std::vector<std::string> &headers) {
@@ -238,17 +238,17 @@ pieceCommand(const std::string &compiler, const Installation &installation,
   return command;
 }
 
-/// All that an object follows from, beside the text of its piece: the compiler
-/// and its version, flags and what they mean on this machine (-march=native),
-/// and the runtime's headers. Headers of the system come with the compiler.
-/// Empty where that isn't known. `near` names files to write beside.
+/// The inputs of an object, beside the text of its piece: the compiler and its
+/// version, flags and their meaning on this machine (-march=native), and the
+/// runtime's headers. Headers of the system come with the compiler. Empty if
+/// they aren't known. `near`: prefix of the names of temporary files.
 static std::string identify(const std::string &compiler,
                             const Installation &installation,
                             const Target &target,
                             const std::vector<std::string> &headers,
                             const std::string &near) {
   bool cuda = target.backend == Backend::Cuda;
-  Installation nowhere; // Its headers count, and not where they are.
+  Installation nowhere; // The content of headers counts, not their directory.
   std::string log = near + ".identity", identity;
   std::vector<std::string> command =
       compileCommand(compiler, nowhere, target, "", "");
@@ -292,7 +292,7 @@ static std::string keyOf(const std::string &identity, const StepPiece &piece) {
   if (!text)
     return "";
   SHA256 hash;
-  // Lengths keep apart what would run together.
+  // The length separates the two texts that are hashed.
   hash.update(std::to_string(identity.size()) +
               (piece.computes ? " computes\n" : " calls\n"));
   hash.update(identity);

@@ -1,17 +1,17 @@
-// InputRanges.cpp - what the runtime must know of the step's inputs, read off
-// how the graph uses them.
+// InputRanges.cpp - limits of the step's integer inputs, found by the uses in
+// the graph, for the runtime to check.
 //
-// An integer that indexes a table must be a row of it. Where all of an input
-// goes to one table, the input has a limit (`train.limit`); where columns of it
-// go to tables of their own, each box of elements has one (`train.ranges`):
+// An integer that indexes a table must be a row of it. If all elements of an
+// input index one table, the input has a limit (`train.limit`); if its columns
+// index tables of their own, each box of elements has a limit (`train.ranges`):
 //
 //     cats[:, 0] -> 5 rows, cats[:, 1] -> 7 rows
 //     => [0, 0] sizes [6, 1] below 5, [0, 1] sizes [6, 1] below 7
 //
-// An input is followed through ops that only move elements. What those do to a
-// dimension is kept as an arithmetic progression of the input's indices; where
-// a reshape mixes dimensions, a later slice leads to elements that aren't known
-// here, and those are left to the kernels, which report an index outside.
+// An input is followed through ops that only move elements. Their effect on a
+// dimension is kept as an arithmetic progression of the input's indices. If a
+// reshape mixes dimensions, the elements of a later slice aren't known here;
+// the kernels check those and report an index outside.
 
 #include "compiler/pipeline/Pipeline.h"
 
@@ -107,7 +107,7 @@ struct Followed {
     shape = newShape;
   }
 
-  /// Dimensions that neither merge nor split stay what they are.
+  /// Dimensions that neither merge nor split are kept.
   void reshape(ArrayRef<int64_t> to) {
     SmallVector<int64_t> newFrom(to.size(), -1);
     size_t i = 0, k = 0;
@@ -139,7 +139,7 @@ struct Followed {
   }
 };
 
-/// The uses that say what the elements of one input may be.
+/// The limits on the elements of one input, by its uses.
 class Ranges {
 public:
   explicit Ranges(RankedTensorType type) : type(type) {}

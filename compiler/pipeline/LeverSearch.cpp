@@ -78,8 +78,8 @@ private:
     }
   }
 
-  /// Of the last precision, the whole batch, a middle number of pieces and the
-  /// most.
+  /// The first points: the last precision with the whole batch, a middle number
+  /// of pieces and the largest number.
   std::set<Point> firsts() const {
     std::set<Point> points;
     for (size_t pieces : {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1})
@@ -195,8 +195,9 @@ private:
     return points;
   }
 
-  /// About what the kernels of `point` take, which isn't seen, by what those of
-  /// another number of pieces take and by how a column differs that has both.
+  /// Estimates the time of the kernels of an unseen `point`: the time at
+  /// another number of pieces, plus the difference in a column that has both
+  /// numbers.
   double estimate(const Point &known, const CoarsePlan &made,
                   const Point &point) const {
     double difference = HUGE_VAL;
@@ -246,8 +247,9 @@ private:
   }
 
   /// Points that differ from the best in several levers, which together may
-  /// gain what none does alone: of each column the one of the most pieces whose
-  /// kernels leave that open, as far as the differences of single levers tell.
+  /// gain more than each lever alone: in each column the point of the most
+  /// pieces whose kernels may be fast enough, by the sum of the differences of
+  /// single levers.
   template <typename F>
   void wantTogether(const std::pair<const Point, CoarsePlan> &best,
                     F &&want) const {
@@ -270,8 +272,8 @@ private:
     }
   }
 
-  /// What not pulling a lever of the best point comes to, for the report. The
-  /// whole batch doesn't fit where pieces of it don't.
+  /// The setting without micro-batches, for the report of alternatives. The
+  /// whole batch doesn't fit if pieces of it don't fit.
   void wantAlternatives(const Point &best, std::set<Point> &points) const {
     for (const auto &[point, made] : seen)
       if (point[kPrecision] == best[kPrecision] &&
@@ -343,7 +345,7 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
       lever.instead = text(setting);
       lever.seconds = seen.at(setting).seconds;
     }
-    // What gets no plan may still take less.
+    // A setting without a plan may still take less.
     for (const auto &[setting, plan] : seen) {
       const double least = lever.atLeast >= 0 ? lever.atLeast : lever.seconds;
       if (!plan.isLeftOut || !isAnswer(setting) ||

@@ -39,7 +39,7 @@ static std::vector<std::string> specsOf(StringRef asked,
   return specs;
 }
 
-/// What the target multiplies quicker than f32, or at all.
+/// f32, and the narrower types whose products are faster on the target.
 static std::vector<const char *> precisionsOf(const Target &target) {
   std::vector<const char *> names = {"f32"};
   if (target.backend == Backend::Cpu) {

@@ -22,7 +22,7 @@ constexpr const char *kPlan = "plan.json";
 constexpr const char *kStagingPrefix = ".tmc-";
 /// In a staging directory whose files are being moved into place.
 constexpr const char *kPublishing = "publishing";
-/// What a compilation may write, beside its library and weights.
+/// The files that a compilation may write, beside its library and weights.
 constexpr const char *kFiles[] = {"train",       "step.cpp",  "step.cu",
                                   "step.h",      "step.mlir", "plan-trace.json",
                                   "report.html", "tmc.h"};
@@ -91,7 +91,7 @@ std::string strangerIn(const Folder &directory) {
         stranger = name;
     } else if (isAbandoned(directory, name) &&
                directory.folder(name).status(kPublishing)) {
-      return ""; // What is here was being published.
+      return ""; // The files here were being published.
     }
   }
   return stranger;
@@ -159,14 +159,15 @@ Expected<OutputDirectory> OutputDirectory::create(const std::string &path,
   if (!output.directory)
     return worldFailure("open the directory", path, errno);
   output.made = made;
-  // Of an opening of its own, whose lock ends with it: between making a staging
-  // directory and locking it nobody looks for abandoned ones.
+  // A separate descriptor, whose lock ends with it: no process looks for
+  // abandoned directories between the creation of a staging directory and its
+  // lock.
   Folder held = Folder::open(path, Folder::Links::Followed);
   held.lock(/*waits=*/true);
   if (!force)
     TMC_TRY(refuseStrangers(output.directory, path));
-  // A name that begins with a dash or an at sign would be an option of whoever
-  // is called with it.
+  // Programs would read a name that begins with a dash or an at sign as an
+  // option.
   const std::string place = fs::path(path).is_absolute() ? path : "./" + path;
   std::string staging = makeOwnDirectory(joined(place, kStagingPrefix));
   if (staging.empty())

@@ -366,7 +366,7 @@ Expected<void> Compilation::checkOutputs() {
   return {};
 }
 
-/// Says where a card can't give what the plan may take.
+/// Warns if the budget is larger than the memory of the card.
 void Compilation::noteBudget() {
   if (device.backend == Backend::Cuda && device.memoryBytes >= 0 &&
       asked.budgetBytes.value_or(0) > device.memoryBytes)
@@ -374,7 +374,7 @@ void Compilation::noteBudget() {
                    ", " + readableBytes(device.memoryBytes));
 }
 
-/// Says what --batchnorm changes.
+/// Records the effect of --batchnorm, or warns of none.
 void Compilation::noteBatchNorms() {
   if (asked.batchNorm.empty())
     return;
@@ -428,12 +428,11 @@ static std::string describe(Location loc) {
 }
 
 namespace {
-/// What was said while something ran: the first error, and all that goes with
-/// it.
+/// The diagnostics of a run: the first error, its notes, and the warnings.
 struct DiagnosticCollector {
   std::string error;
   std::vector<std::string> notes, warnings;
-  std::optional<FailureKind> fault; // Of the first error; none: ours.
+  std::optional<FailureKind> fault; // Cause of the first error; none: a defect.
   std::function<bool()> isOver = [] { return false; };
   ScopedDiagnosticHandler handler;
 

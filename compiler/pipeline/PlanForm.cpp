@@ -103,7 +103,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
   return answer;
 }
 
-/// What is known of smaller and larger budgets.
+/// Reads the bounds for smaller and larger budgets.
 static void readFrontier(StepForm &form, const PlanRecord &record) {
   form.figures.smallestFoundBytes = record.smallestFoundBytes;
   form.figures.impossibleBelowBytes = record.impossibleBelowBytes;
@@ -111,9 +111,9 @@ static void readFrontier(StepForm &form, const PlanRecord &record) {
       record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
 }
 
-/// Plans, lowers and places `module`, as far as is asked, by `hooks`, which
-/// choose the plan; `packing` says how its device's buffers are packed.
-/// `moves`: what may leave the device.
+/// Plans, lowers and places `module`, up to the requested phase. `hooks` choose
+/// the plan; `packing` gives the options for packing the device's buffers;
+/// `moves`: the values that may leave the device.
 static Expected<void>
 planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
              PlanHooks hooks, const OffloadSpec &moves,
@@ -169,7 +169,7 @@ static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
   return int64_t(-1);
 }
 
-/// What the planned step says of itself, into the form's figures and trace.
+/// Copies the planned step's attributes into the form's figures and trace.
 static void readFigures(StepForm &form, const PlanRequest &request) {
   ModuleOp module = *form.module;
   PlanFigures &plan = form.figures;
@@ -249,8 +249,8 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
   return overBudget(form, budget);
 }
 
-/// Takes from each budget what the program's arena is larger; false where none
-/// is.
+/// Reduces each budget by the bytes that the program's arena is over the asked
+/// one; false if no arena is over.
 static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
                     int64_t reserved, mem::ProgramOp program) {
   bool isOver = false;
@@ -267,12 +267,12 @@ static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
   return isOver;
 }
 
-/// Below so many percent of the work moves are sought coarsely.
+/// Below this percentage of the default work, moves are sought coarsely.
 static constexpr int64_t kFineEffort = 50;
 
-/// Plans with what may leave the device. The search packs as the place phase
-/// does; where the two differ all the same, the phase is right, and the search
-/// is given less.
+/// Plans with the values that may leave the device. The search packs as the
+/// place phase does; if the two still differ, the place phase is right, and the
+/// search gets a smaller budget.
 static Expected<void> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
   PlanFigures &figures = form.figures;
@@ -280,7 +280,7 @@ static Expected<void> planWithMoves(StepForm &form,
   figures.reservedBytes = request.device.reservedBytes;
   figures.smallestStoppedEarly = false;
   figures.boundOrder = PlanFigures::BoundOrder::Program;
-  form.trace = {}; // That of a plan without moves, if one was sought.
+  form.trace = {}; // Removes the trace of a plan without moves.
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say("plan, with moves ...");
@@ -325,7 +325,8 @@ static Expected<void> planWithMoves(StepForm &form,
   return overBudget(form, request.budgets.device);
 }
 
-/// Whether moves may gain what they are worth over the form's plan without.
+/// Whether moves may gain at least kWorthMovesPart over the form's plan without
+/// moves.
 static bool mayGainByMoves(const PlanFigures &figures) {
   return figures.stepSeconds > figures.kernelSeconds * (1 + kWorthMovesPart);
 }

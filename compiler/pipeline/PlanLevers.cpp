@@ -22,25 +22,27 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Settings that are planned in full beside each other, and at least.
+/// The least number of settings planned in full, and the number planned in
+/// parallel.
 static constexpr size_t kPlannedInFull = 2;
-/// More of them are, as many in all as the forward functions of so many ops:
-/// those whose coarse plans take this part longer than the best, for that much
-/// coarse plans may lose; those of fewer micro-batches than the best, whose
-/// coarse plans don't fit; and where no plan fits, others, so that of a small
-/// model every one has its turn and the budget that a refusal names is met.
+/// More settings are planned in full if the model is small: at most
+/// kFullPlansOps divided by its ops. These are settings whose coarse plans take
+/// this part longer than the best, since coarse plans may lose that much;
+/// settings of fewer micro-batches than the best whose coarse plans don't fit;
+/// and, if no plan fits, others, so that a small model tries all and the budget
+/// named by a refusal works.
 static constexpr size_t kFullPlansOps = 6000;
 static constexpr double kCoarseLoses = 0.02;
-/// Of those others first the ones that need at most such a part more than the
-/// smallest.
+/// Among those others, settings come first that need at most this part more
+/// bytes than the smallest.
 static constexpr int64_t kFewBytesPart = 8;
 
-/// Settings of a lever that are planned coarsely, from the nearest on, to tell
+/// Settings of a lever that are planned coarsely, the nearest first, to suggest
 /// one that fits.
 static constexpr size_t kNearestTried = 3;
 
-/// Budgets below this part of the smallest that is known are out of reach of
-/// any lever: nothing is sought for them.
+/// No setting is suggested for budgets below this part of the smallest one
+/// found: no lever saves that much.
 static constexpr int64_t kReachedPart = 16;
 
 Compilation::Compilation(CompileOptions options, const std::string &bytecode)
@@ -60,8 +62,8 @@ void Compilation::adopt(Compilation &&other) {
   said.insert(said.end(), other.said.begin(), other.said.end());
 }
 
-/// Programs that have been built, for full plans or other budgets; threads take
-/// what they use.
+/// Programs that have been built, for full plans or other budgets; threads
+/// remove the programs that they use.
 struct Compilation::Programs {
   std::unique_ptr<Compilation> take(const LeverSetting &setting) {
     std::lock_guard lock(mutex);
@@ -292,7 +294,7 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
     if (point) {
       made[i].emplace(tmc::impossibleBelow((*point)->form, (*point)->other,
                                            (*point)->request(Phase::Plan)));
-      if (known.seen.count(open[i])) // What a search kept it may want again.
+      if (known.seen.count(open[i])) // The search may need the program again.
         programs->keep(open[i], std::move(*point));
     } else {
       made[i].emplace(std::move(point.failure()));
@@ -328,7 +330,7 @@ Expected<void> Compilation::planBest(Phase last) {
         return;
       }
       made[i] = std::move(*built);
-      // What was chosen as it moves isn't planned without that.
+      // A setting chosen for its plan with moves is planned with moves.
       const auto coarse = choice->seen.find(some[i]);
       if (made[i]->asked.offload.onlyIfNeeded && coarse != choice->seen.end() &&
           coarse->second.moves)

@@ -40,7 +40,7 @@ std::string tmc::writeReproducer(const std::string &text) {
   llvm::SmallString<128> path;
   llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
   llvm::sys::path::append(path, "tmc-crash-XXXXXX.mlir");
-  // Of mode 0600, and never by a link that was put in its place.
+  // Mode 0600; mkstemps never follows a link at that path.
   const int fd =
       mkstemps(const_cast<char *>(path.c_str()), int(sizeof ".mlir" - 1));
   std::error_code error;

@@ -29,8 +29,8 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
       request.budgets.device);
 }
 
-/// A form whose coarse plan is this part slower than the other's isn't quicker
-/// in full: what coarse plans lose is much the same in both.
+/// A form whose coarse plan is this part slower than the other's isn't faster
+/// in full: coarse plans of both forms lose about the same.
 static constexpr double kCoarseIsClose = 0.01;
 
 /// Whether no full plan of `form` is worth its time beside one of `other`.
@@ -46,7 +46,7 @@ static bool isSmaller(int64_t bytes, int64_t other) {
 }
 
 /// The claims of `form` become those of both forms. `isPlanned`: `other` has a
-/// plan, so that its figures say what was proved of it.
+/// plan, so that its figures hold its bounds.
 static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
                                    bool isPlanned, const PlanRequest &request) {
   PlanClaims claims{other.figures.impossibleBelowBytes,
@@ -74,7 +74,7 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   if (!request.asked.offload.isNone() && !form.coarse)
     if (Expected<CoarsePlan> made = planCoarsely(form, other, request); !made)
       return std::move(made.failure());
-  // What was said of the step before it had two forms holds for both.
+  // The figures of the step before it had two forms hold for both.
   other.figures.lossChunk = form.figures.lossChunk;
   other.figures.tiles = form.figures.tiles;
   if (isWorse(form, other))
@@ -111,15 +111,15 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
 }
 
 namespace {
-/// What every plan of a step is compared with.
+/// The plan that every plan of a step is compared with.
 struct Reference {
   double seconds = -1;
-  int64_t bytes = -1; // Reserved left out.
+  int64_t bytes = -1; // Without reserved bytes.
 };
 } // namespace
 
-/// The quicker form of a step without a budget, in the program's own order.
-/// Unknown where a problem can't be stated: planning says why.
+/// The faster form of a step without a budget, in the program's own order.
+/// Unknown if a problem can't be stated: planning reports the reason.
 static Reference referenceOf(const StepForm &form, const StepForm &other,
                              const PlanRequest &request) {
   ScopedDiagnosticHandler silence(form.module.get().getContext(),

@@ -26,7 +26,7 @@ static CurvePoint pointOf(const planning::FittedPlan &fitted, int64_t budget,
   return point;
 }
 
-/// What the step costs without a budget, in the form that costs least then.
+/// The cost of the step without a budget, in its cheapest form.
 static int64_t baseCostOf(ArrayRef<planning::PlanCache *> caches) {
   int64_t least = planning::baseCost(caches.front()->problem());
   for (planning::PlanCache *cache : caches.drop_front())
@@ -34,7 +34,7 @@ static int64_t baseCostOf(ArrayRef<planning::PlanCache *> caches) {
   return least;
 }
 
-/// A curve without points, with what the compilation itself has planned.
+/// A curve without points, with the figures of the compilation's own plan.
 static Curve emptyCurve(Compilation &compilation) {
   Curve curve;
   curve.model = compilation.modelName();
@@ -63,7 +63,7 @@ Curve tmc::knownCurve(Compilation &compilation) {
     }
   if (caches.size() < 2)
     return curve;
-  // Of several forms what costs less than all that is smaller.
+  // With several forms, keeps points that cost less than all smaller ones.
   llvm::stable_sort(curve.points, [](const CurvePoint &a, const CurvePoint &b) {
     return std::pair(a.budgetBytes, a.seconds) <
            std::pair(b.budgetBytes, b.seconds);
@@ -77,7 +77,7 @@ Curve tmc::knownCurve(Compilation &compilation) {
   return curve;
 }
 
-/// The cheapest plan that any cache has within `budget`, and whose it is.
+/// The cheapest plan within `budget` in any cache, and its cache.
 static std::pair<const planning::FittedPlan *, const planning::Problem *>
 cheapestWithin(ArrayRef<planning::PlanCache *> caches, int64_t budget) {
   std::pair<const planning::FittedPlan *, const planning::Problem *> best;
@@ -163,7 +163,7 @@ Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
       point.seconds = plan.seconds;
       point.levers = textOf(made->ranked[0]) + (plan.moves ? ", offload" : "");
     }
-    // What fits less fits here.
+    // A plan for a smaller budget fits here, too.
     if (made->ranked.empty() ||
         (!curve.points.empty() && before.seconds <= point.seconds))
       point = before;

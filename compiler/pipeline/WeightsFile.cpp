@@ -32,14 +32,14 @@ static std::string shapeText(const std::vector<int64_t> &shape) {
   return text + "]";
 }
 
-/// What the trainer can put in the place of a value of type `wanted`.
+/// Whether the trainer can convert a value of type `found` to type `wanted`.
 static bool canBecome(DType found, DType wanted) {
   return found == wanted ||
          (wanted == DType::F32 &&
           (found == DType::F16 || found == DType::BF16 || found == DType::F64));
 }
 
-/// What of `value` doesn't agree with `tensor`, or "".
+/// The difference between `value` and `tensor` as a text, or "".
 static std::string contradiction(const ModelValue &value,
                                  const SafeTensor &tensor) {
   if (tensor.shape != value.shape)
@@ -92,8 +92,8 @@ static SafeTensor unusedTensor(const Weights::Unused &tensor) {
   return result;
 }
 
-/// Adds what the graph doesn't read, from --weights where that has it in the
-/// same form. A model whose values aren't there has none of these either.
+/// Adds the values that the graph doesn't read, from --weights if the form
+/// there is the same. A model without its values has none of these either.
 static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
                                 WeightSources &sources) {
   for (const Weights::Unused &tensor : model.unused()) {
@@ -146,7 +146,7 @@ static const SafeTensor *find(const SafetensorsFile &file,
   return found;
 }
 
-/// Checks the names and shapes of --weights; returns what it should warn of.
+/// Checks the names and shapes of --weights; returns the text of a warning.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
                                    Weights &model, const SafetensorsFile &file,
                                    const WeightsPrefix &prefix) {
