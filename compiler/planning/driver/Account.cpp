@@ -170,9 +170,9 @@ private:
     isPriced |= !plan.certificate.lambda.empty();
   }
 
-  /// What it takes by kernels to have a value again in each gap of `moving`; -1
-  /// where none can. The relaxation counts copies back among them, and that an
-  /// update on the host reads none of it here.
+  /// The cost of recomputing a value by kernels in each gap of `moving`; -1 if
+  /// not possible. `moving` itself counts copies back as kernels, and lets an
+  /// update on the host read nothing here.
   std::vector<int64_t> costsByKernels(const Relaxation &moving) const {
     std::vector<int64_t> costs;
     Problem staying;
@@ -198,8 +198,8 @@ private:
     return costs;
   }
 
-  /// Of each value on the device, what its copies to the host and back take; -1
-  /// where one of both isn't offered.
+  /// For each value on the device, the time of its copies to the host and back;
+  /// -1 if one of the two copies isn't offered.
   std::vector<int64_t> moveCosts() const {
     const size_t n = problem.values.size();
     std::vector<int64_t> out(n, -1), back(n, -1), both(n, -1);
@@ -226,8 +226,8 @@ private:
     return false;
   }
 
-  /// What the recomputations of `value` between two rows cost: its share of
-  /// each.
+  /// The cost of the recomputations of `value` between two rows: the value's
+  /// share of each execution, by bytes.
   int64_t paid(ValueId value, int32_t from, int32_t to) const {
     int64_t cost = 0;
     for (int32_t row = from + 1; row < to; ++row) {
@@ -248,9 +248,9 @@ private:
     return cost;
   }
 
-  /// Whether a form of the gap's value waits beside the device, and what its
-  /// moves take. A copy may begin before the last use; it serves the first gap
-  /// after it, so those from row `since` on count.
+  /// Finds whether a form of the gap's value waits in another space, and the
+  /// time of its moves. A copy may begin before the last use; it serves the
+  /// first gap after it, so moves from row `since` on count.
   void findMoves(GapDecision &gap, int32_t since) const {
     ValueId content = problem.contentOf(gap.value);
     bool comesBack = !reads(gap.to, gap.value);

@@ -100,7 +100,7 @@ void FreeOrder::findOrders() {
 void FreeOrder::keep(Plan plan) {
   work += plan.stats.work;
   stoppedEarly |= plan.stats.stoppedEarly;
-  // What comes later has had more work, and is better proved.
+  // On a tie the later plan wins: it had more work, and has a better proof.
   if (!best ||
       (plan.feasible ? !best->feasible || plan.cost <= best->cost
                      : !best->feasible && plan.peakBytes <= best->peakBytes))
@@ -164,8 +164,8 @@ bool FreeOrder::isBeaten() const {
          dual.knownExtraCost;
 }
 
-/// Other budgets lead to other orders: what surely works again is the budget
-/// itself, and what the program's own order reaches.
+/// Other budgets lead to other orders: only the budget itself, and the smallest
+/// budget of the program's own order, are sure to work again.
 absl::Status FreeOrder::planProgramOrder() {
   if (best && best->feasible &&
       (!options.effort.guardsProgramOrder || isBeaten()))
@@ -180,7 +180,8 @@ absl::Status FreeOrder::planProgramOrder() {
   return absl::OkStatus();
 }
 
-/// The cheapest first: what that becomes, the others have to beat as they are.
+/// Plans orders in full, the cheapest first. Skips an order if its coarse plan
+/// costs more than the best plan.
 absl::Status FreeOrder::planBestOrders() {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate &a, const Candidate &b) {

@@ -20,7 +20,7 @@ void Search::findFrontier(int64_t basePeak) {
   int64_t floor = impossible, ceiling = basePeak;
   Schedule schedule(linear, ceiling - linear.constantBytes);
   RematPlan best = rematPlanOf(linear, schedule);
-  random = Random(options.seed + 1); // Whatever came before.
+  random = Random(options.seed + 1); // Independent of earlier searches.
   auto keep = [&](int64_t peak, const RematPlan &plan) {
     ceiling = peak;
     best = plan;
@@ -32,7 +32,8 @@ void Search::findFrontier(int64_t basePeak) {
   if (int64_t peak = schedule.peakBytes() + linear.constantBytes;
       peak < ceiling)
     keep(peak, segments);
-  // Halve the distance to what is impossible; where that fails, come back.
+  // Halve the distance to the impossible limit; after a failure, raise the
+  // floor.
   for (int i = 0; i < kMostLimits && !stopped(); ++i) {
     int64_t target = floor + (ceiling - floor) / 2;
     if (target >= ceiling || ceiling - floor <= ceiling / kNearPart)

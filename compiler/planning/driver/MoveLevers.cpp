@@ -61,7 +61,7 @@ private:
         leverOf[v] = Parameters;
       else if (of == ValueClass::Optimizer)
         leverOf[v] = Optimizer;
-    // What is away for the sake of an update on the host.
+    // Content that is away for an update on the host counts as the optimizer's.
     for (size_t t = 0; t < timeline.size(); ++t)
       if (isOnHost(recipeAt(t)))
         for (int32_t i : timeline.readsAt(t))
@@ -167,7 +167,7 @@ absl::StatusOr<int64_t> Reckoning::timeUpTo(int end) const {
     if ((isOnHost(recipe) || problem.isMove(recipe)) &&
         leverOfRecipe(recipe) >= end)
       recipe.cost = 0;
-  int64_t onDevice = 0; // What updates on the host would take there.
+  int64_t onDevice = 0; // Time of the host's updates, if on the device.
   for (size_t s = 0; s < solution.segments.size() && end <= Optimizer; ++s)
     for (const Execution &e : solution.segments[s]) {
       if (e.phase == Phase::Done || e.instruction == kNone ||

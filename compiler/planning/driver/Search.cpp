@@ -27,19 +27,19 @@ constexpr int kMostSmallWalks = 7, kIdleLargeWalks = 3;
 int mostLargeWalks(size_t stages) {
   return stages <= 5000 ? 6 : stages <= 300'000 ? 3 : 2;
 }
-/// A walk gets so many of these parts of the work. What doesn't fit yet needs
-/// long walks.
+/// A walk gets a share of these parts of the work. A plan that doesn't fit yet
+/// needs long walks.
 constexpr int64_t kSmallParts = 20, kLargeParts = 15;
 constexpr int64_t kGivenShare = 8, kColdShare = 4, kSmallShare = 2,
                   kLargeShare = 3;
 
-/// Where nothing fits, segments are worth their time up to more stages.
+/// If nothing fits, segments are tried up to this number of stages.
 constexpr size_t kMostStagesToFit = 200'000;
 /// Each lower aim is so much lower than the one before: 1/200 of the limit.
 constexpr int64_t kLowerAims = 6, kLowerAimStep = 200;
 
-/// The beam's work: where a plan is known, where none is, and where any will
-/// do. Where nothing fits yet, the beam is what finds the most.
+/// The beam's work: with a known plan, without one, and if any plan will do.
+/// While nothing fits, the beam finds the most plans.
 constexpr int64_t kMostBeamWork = 150'000'000;
 constexpr int64_t kFittingBeamPart = 4, kMostFittingBeamWork = 400'000'000;
 constexpr int64_t kAnyBeamPart = 40;

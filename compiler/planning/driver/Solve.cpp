@@ -13,7 +13,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Of an order's work, what the ascent of prices may take.
+/// The part of an order's work that the ascent of prices may take.
 constexpr int64_t kAscentPart = 10;
 constexpr int64_t kMostAscentWork = 200'000'000, kLeastAscentWork = 1'000'000;
 /// The tree of cases gets this much by stage beside its part of the work.
@@ -151,7 +151,7 @@ void FixedOrder::findCases(int64_t cost) {
     plan.cases = std::move(found);
 }
 
-/// Fills in what the verifier measures, and the statistics.
+/// Fills in the verifier's measurements and the statistics.
 absl::Status FixedOrder::measurePlan(int64_t smallest) {
   absl::StatusOr<Claim> claim = measure(problem, plan.solution);
   if (!claim.ok())
