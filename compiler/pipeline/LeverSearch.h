@@ -6,7 +6,6 @@
 //
 //     1  the whole batch and two numbers of micro-batches of one column: the
 //        fastest precision, otherwise the least harmful setting
-//        quickest precision, else as little harm as can be
 //     2  from the best point one lever at a time
 //     3  of each column within kClose of the best, the numbers of micro-batches
 //        next to its best

@@ -10,9 +10,10 @@
 //     --micro-batches auto --precision auto --optimizer adamw8bit
 //
 //     micro-batches  1 2 4 8 ...            free
-//     precision      f32 tf32 bf16          free: types that the target
-//     multiplies optimizer      adamw8bit              pinned loss chunk the
-//     exact one          pinned tiles          1                      pinned
+//     precision      f32 tf32 bf16          free: target's types
+//     optimizer      adamw8bit              pinned
+//     loss chunk     the exact one          pinned
+//     tiles          1                      pinned
 //
 // Recomputation, order and offload belong to the plan: they change no bit.
 //

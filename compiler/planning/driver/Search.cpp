@@ -14,7 +14,7 @@ namespace {
 constexpr double kColdTemperature = 1; // From nothing: any move is possible.
 constexpr double kWarmTemperature = 0.06, kMildTemperature = 0.03;
 constexpr double kMoreTemperature = 0.1;
-/// Of a walk that only has to find a plan that fits.
+/// Temperature of a walk that seeks any plan that fits.
 constexpr double kFrontierTemperature = 0.3;
 /// Every third walk is the warmer one.
 constexpr int kWarmEvery = 3;

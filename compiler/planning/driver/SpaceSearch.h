@@ -8,16 +8,9 @@
 //     side (`search/UpdateGroups.h`). The search first plans the modes that a
 //     sketch ranks best (`search/ModeLoads.h`), then changes stretches of
 //     updates, by halving.
-//     host's (its states are at home there and it runs there), or the device's
-//     with its states on the host (they come and go); its parameter is at home
-//     on either side (`search/UpdateGroups.h`). First those are planned whose
-//     sketch promises most (`search/ModeLoads.h`), then changes of stretches
-//     of updates, by halving.
 //   - *A price* for each second of a link, and *free bytes* for transfers in
 //     progress.
-//     way.
 //   - The device's plan with both (`Projection.h`, `solve`), and its moves
-//     (`Moves.h`).
 //     (`Moves.h`).
 //
 // Values for which the host has no room go on to a file, if there is one
