@@ -195,7 +195,7 @@ private:
                         named(TrainDialect::kInit, state.init)}),
                    NameLoc::get(b.getStringAttr(state.name))));
 
-    // A checkpoint holds what is trained and its states, each by its name.
+    // A checkpoint holds the parameters and their states, each by its name.
     llvm::StringSet<> saved;
     for (DictionaryAttr attr : attrs) {
       auto role = attr.getAs<train::RoleAttr>(TrainDialect::kRole);
@@ -228,7 +228,7 @@ private:
     OpBuilder b = OpBuilder::atBlockEnd(&block);
     SmallVector<Value> args(block.getArguments().begin(),
                             block.getArguments().end());
-    // What the model reads of a param that is kept in another type.
+    // The model's type of each param that is stored in another type.
     SmallVector<Value> reads = args;
     for (Trained &entry : trained)
       reads[entry.arg] = nn::convertTo(
@@ -348,8 +348,8 @@ private:
     return out.square;
   }
 
-  /// Clones `function` onto `inputs`, and differentiates it. Adds what it
-  /// returns.
+  /// Clones `function` onto `inputs`, and differentiates it. Appends the
+  /// function's results to `returned`.
   LogicalResult
   buildBody(OpBuilder &b, func::FuncOp function, ArrayRef<Value> inputs,
             SmallVector<Value> &returned,

@@ -1,12 +1,12 @@
-// LayOutCodes.cpp - codes of 8 bits in the order in which a card sums them.
+// LayOutCodes.cpp - codes of 8 bits in the order in which a GPU sums them.
 //
 //     one scale           nn.quantize               ->  nn.quantize_both
-//     128 of rows, and    nn.quantize, nn.quantize  ->  nn.quantize_blocks
-//     of columns
+//     128 of rows and of columns:
+//                         nn.quantize, nn.quantize  ->  nn.quantize_blocks
 //     squares             nn.quantize               ->  nn.quantize_blocks
 //
-// One scale's codes are the same in both orders. In blocks that go along what
-// is summed each order has its own, and their scales are packed (Scales.h).
+// Codes with one scale are the same in both orders. Codes in blocks along the
+// summed dimension differ by order, and their scales are packed (Scales.h).
 
 #include "passes/Passes.h"
 
@@ -132,14 +132,14 @@ private:
   // Scales of blocks
   //===--------------------------------------------------------------------===//
 
-  /// A product with scales of blocks, and what quantizes its factors.
+  /// A product with scales of blocks, and the ops that quantize its factors.
   struct InBlocks {
     nn::MatmulOp product;
     nn::QuantizeOp factors[2];
   };
 
-  /// `op` as a product that a card has: of matrices quantized in blocks that go
-  /// along what it sums over, one of them at least in rows.
+  /// `op` as a product that a GPU supports: of matrices quantized in blocks
+  /// along the summed dimension, at least one of them in rows.
   std::optional<InBlocks> inBlocks(nn::MatmulOp op) {
     if (!op.getLhsScale() || tensorType(op.getLhs()).getRank() != 2)
       return std::nullopt;
@@ -183,7 +183,7 @@ private:
     op.setTransposeRhs(true);
   }
 
-  /// What makes all codes in rows, or in squares, of what `op` quantizes.
+  /// The op that makes all codes, in rows or in squares, of the input of `op`.
   nn::QuantizeBlocksOp blocksOf(nn::QuantizeOp op) {
     RankedTensorType type = tensorType(op.getCodes());
     ScaleBlock block = *nn::scaleBlockOf(type, tensorType(op.getScale()));

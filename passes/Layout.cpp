@@ -1,9 +1,10 @@
-// Layout.cpp - -tmc-layout: convolutions and what is around them, channels
+// Layout.cpp - -tmc-layout: convolutions and the ops around them, channels
 // last.
 //
-// Each op that has the choice takes it between two transposes. Then transposes
-// move down, through pointwise work, concatenations, pads, slices and
-// reductions, until two meet and cancel; what remains stands at the borders.
+// Each op that supports both layouts takes channels last between two
+// transposes. Then transposes move down, through pointwise work,
+// concatenations, pads, slices and reductions, until two meet and cancel; the
+// others stay at the borders.
 
 #include "passes/Passes.h"
 #include "passes/raise/Matchers.h"
@@ -189,7 +190,7 @@ struct SinkThroughReduce : OpRewritePattern<ReduceOp> {
     llvm::sort(dims);
     Value reduce = ReduceOp::create(b, op.getLoc(), transpose.getInput(),
                                     op.getKind(), dims);
-    // What is left of the permutation, in the numbers of what is left.
+    // The permutation of the kept dimensions, in their new numbers.
     SmallVector<int64_t> rest;
     for (int64_t from : kept)
       rest.push_back(

@@ -74,8 +74,8 @@ private:
     owner[std::max(a, b)] = std::min(a, b); // Arguments come first.
   }
 
-  /// A kernel that makes the next trip's value from this one's writes it over
-  /// what it reads: they are one buffer.
+  /// A kernel that makes the next trip's value from this one's overwrites it:
+  /// both are one buffer.
   LogicalResult checkCarried() {
     const planning::Problem &problem = stated.problem;
     for (const auto &segment : solution.segments)
@@ -124,7 +124,7 @@ private:
     return planning::nameOf(stated.problem.values[id].valueClass);
   }
 
-  /// What the runtime must know of an argument.
+  /// The attributes of an argument for the runtime.
   DictionaryAttr tensorOf(BlockArgument argument) {
     Builder b(step.getContext());
     SmallVector<NamedAttribute> attrs(

@@ -79,8 +79,8 @@ protected:
   double beta1, beta2, epsilon;
 };
 
-/// AdamW whose moments are codes, and a scale for each block of them, as `Op`
-/// has them; those of small params, and of what `isCoded` leaves out, are
+/// AdamW whose moments are codes with a scale for each block, as in `Op`.
+/// Moments of small params, and of those that `isCoded` excludes, are plain
 /// AdamW's.
 template <typename Op> class CodedAdamW : public AdamW {
 public:

@@ -10,7 +10,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What a plan moves in a step, and how often it recomputes.
+/// Counts the moved bytes and the recomputations of a plan.
 void countMoves(const Problem &problem, const Solution &solution,
                 PlanRecord &record) {
   record.recomputedOps = record.toHostBytes = record.toDeviceBytes =

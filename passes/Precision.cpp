@@ -1,4 +1,4 @@
-// Precision.cpp - -tmc-precision: narrow what products multiply.
+// Precision.cpp - -tmc-precision: narrows the factors of products.
 
 #include "passes/Precision.h"
 
@@ -199,8 +199,8 @@ bool isF32(Value value) {
   return type && type.getElementType().isF32();
 }
 
-/// What ops go by: those that come of one op of the model share its location,
-/// and so its names.
+/// The names of ops. Ops from one op of the model share its location, and so
+/// its names.
 class OpNames {
 public:
   OpNames(train::StepOp step, ArrayRef<Operation *> ops) {
@@ -274,7 +274,7 @@ public:
       : step(step), b(step), gradients(step), gradientType(gradientType),
         addsUp(!step.getOps<train::MicroBatchOp>().empty()) {}
 
-  /// Widens what is kept narrow where it is read, not whole.
+  /// Moves the widening of narrow parameters to their readers.
   void sinkStoredParams() {
     for (BlockArgument argument : step.getBody().getArguments())
       for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
@@ -282,8 +282,8 @@ public:
           sink(widened);
   }
 
-  /// Stores `op`'s activations in the type in which the first of them is there.
-  /// Where `exception` asks for another type it is left.
+  /// Stores `op`'s activations in the type of the first of them. If an
+  /// exception asks for another type, the op stays as it is.
   void follow(ActivationOpInterface op, const PrecisionSpec::Choice &choice) {
     SmallVector<unsigned> activations = op.getActivations();
     Value first = op->getOperand(activations.front());
@@ -305,7 +305,7 @@ public:
         op->setAttr("tf32", UnitAttr::get(op->getContext()));
       return;
     }
-    // What the model gives in 16 bits stays what it is.
+    // A product that is 16-bit in the model keeps its type.
     if (Type own = op.getProductType(); own.getIntOrFloatBitWidth() == 16)
       element = own;
     for (unsigned i : op.getFactors())
@@ -313,7 +313,7 @@ public:
     roundResults(op, element);
   }
 
-  /// Rounds what `op` makes, but for gradients that are to be f32.
+  /// Rounds the results of `op`, except gradients that stay f32.
   void roundResults(PrecisionOpInterface op, Type element) {
     for (unsigned i : op.getRoundedResults()) {
       OpResult result = op->getResult(i);
@@ -328,7 +328,7 @@ public:
     }
   }
 
-  /// Rounds what updates read of gradients, unless those are sums over
+  /// Rounds the gradients that updates read, unless they are sums over
   /// micro-batches.
   void narrowGradients() {
     if (addsUp)
@@ -370,7 +370,7 @@ public:
   }
 
 private:
-  /// Makes `result` narrow; what read it reads it widened.
+  /// Makes `result` narrow; its readers read it widened.
   void round(OpResult result, Type element) {
     auto wide = cast<RankedTensorType>(result.getType());
     result.setType(wide.clone(element));
@@ -380,8 +380,8 @@ private:
     sink(widened);
   }
 
-  /// Moves a widening behind what only moves its elements, so that they are
-  /// moved while they are few bytes.
+  /// Moves a widening behind ops that only move its elements, so that these
+  /// move fewer bytes.
   void sink(arith::ExtFOp widened) {
     for (Operation *user : llvm::make_early_inc_range(widened->getUsers())) {
       auto lookup = dyn_cast<nn::EmbeddingOp>(user);
@@ -431,10 +431,10 @@ private:
     return found;
   }
 
-  /// Whether whoever reads `value` may as well read it rounded to `element`: it
-  /// is made of such numbers, as a sum of two branches is, and read by
-  /// pointwise work, products and what keeps activations. Kept in both types it
-  /// would be half as many bytes again.
+  /// Whether all readers of `value` may read it rounded to `element`: its
+  /// operands are such numbers, as in a sum of two branches, and its readers
+  /// are pointwise ops, products and ops that keep activations. Keeping both
+  /// types would take half as many bytes again.
   bool mayRoundAll(Value value, Type element) {
     auto mayRound = [](OpOperand &use) {
       Operation *user = use.getOwner();

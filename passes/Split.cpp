@@ -1,8 +1,8 @@
 // Split.cpp - -tmc-split: the forward function of one micro-batch.
 //
-// Where the pieces can't all be equal, the last is smaller: @forward is an
-// equal piece's function, @rest the last one's. Both take what @prologue
-// computes of the whole batch (passes/Splitter.h).
+// If the pieces can't all be equal, the last is smaller: @forward is the
+// function of an equal piece, @rest that of the last one. Both take facts that
+// @prologue computes of the whole batch (passes/Splitter.h).
 
 #include "passes/Passes.h"
 #include "passes/Splitter.h"
@@ -113,7 +113,7 @@ static LogicalResult freezeBatchNorms(func::FuncOp forward) {
     norm.getNewVar().replaceAllUsesWith(norm.getRunningVar());
     norm.erase();
   }
-  // What a state is updated by is itself.
+  // Drops updates of a state by itself.
   Operation *ret = forward.front().getTerminator();
   BitVector unchanged(forward.getNumResults());
   for (unsigned i = 0; i < forward.getNumResults(); ++i)

@@ -308,7 +308,8 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
     if (partOf(op->getOperand(other)).kind == Part::Concat ||
         isa<arith::AddIOp, arith::SubIOp>(op))
       return success();
-    // What doesn't depend on the batch is added once, in shares of the samples.
+    // A term that doesn't depend on the batch is added once, in shares of the
+    // samples.
     SmallVector<Value> operands(2);
     operands[1 - other] = map.lookup(op->getOperand(1 - other));
     operands[other] = nn::scale(b, op->getLoc(), inBody(op->getOperand(other)),
@@ -454,7 +455,8 @@ void Splitter::close() {
   b.setInsertionPointToEnd(&body.front());
   func::ReturnOp::create(b, whole.front().getTerminator()->getLoc(), results);
 
-  // What is left of sums that are facts, and of pieces that were tried.
+  // Erases unused ops: of sums that became facts, and of pieces that were
+  // tried.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.front())))
     if (isOpTriviallyDead(&op))
       op.erase();

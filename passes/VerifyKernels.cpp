@@ -41,7 +41,7 @@ bool hasKernel(Operation *op, Backend backend) {
       layouts.push_back(layoutOf(operand));
     return kernel.getKernel(layouts, backend).supported;
   }
-  // What the dialects of tensors compute is in fused kernels by now.
+  // Tensor dialects' computations are in fused kernels at this phase.
   bool computes =
       isa<PointwiseOpInterface>(op) || isa<nn::NNDialect>(op->getDialect());
   return !computes || isView(op);

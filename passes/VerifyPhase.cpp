@@ -1,4 +1,4 @@
-// VerifyPhase.cpp - -tmc-verify-phase: what must hold at the end of a phase.
+// VerifyPhase.cpp - -tmc-verify-phase: the conditions at the end of a phase.
 
 #include "passes/Passes.h"
 
@@ -147,8 +147,8 @@ Operation *lastReader(BlockArgument argument, Operation *except, Block &block) {
   return last;
 }
 
-/// Every kernel carries its instance, clones are counted, and what an update
-/// overwrites isn't read afterwards.
+/// Every kernel has its instance, clones are counted, and no op reads a value
+/// after an update overwrote it.
 LogicalResult verifyPlanned(ModuleOp module) {
   if (failed(verifyShaped(module, /*mayMove=*/true)))
     return failure();
@@ -196,7 +196,7 @@ LogicalResult verifyPlanned(ModuleOp module) {
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// Only mem is left; every generated kernel is there; what is read was written.
+/// Only mem is left; every generated kernel exists; every read follows a write.
 LogicalResult verifyLowered(ModuleOp module) {
   for (Operation &op : *module.getBody())
     if (!isa<mem::ProgramOp, mem::KernelOp>(op))

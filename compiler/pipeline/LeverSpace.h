@@ -10,7 +10,7 @@
 //     --micro-batches auto --precision auto --optimizer adamw8bit
 //
 //     micro-batches  1 2 4 8 ...            free
-//     precision      f32 tf32 bf16          free: target's types
+//     precision      f32 tf32 bf16          free: types of the target
 //     optimizer      adamw8bit              pinned
 //     loss chunk     the exact one          pinned
 //     tiles          1                      pinned
