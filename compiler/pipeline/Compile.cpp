@@ -52,7 +52,7 @@ static EmitOptions emitOptions(Compilation &compilation) {
   return emit;
 }
 
-/// A step as text, and how it meets programs.
+/// A step as text, and its interface for programs.
 struct NamedStep {
   StepText text;
   StepInterface interface;

@@ -26,11 +26,11 @@ using namespace tmc;
 
 namespace {
 
-/// Less than this for temporary files is worth a word: the host compiler's
+/// Warn of less free space for temporary files: the host compiler's
 /// intermediate files of a large model take some tens of MiB.
 constexpr int64_t kLittleSpace = int64_t(256) << 20;
 
-/// A directory of our own for trials; removed at the end.
+/// A new directory for trials; removed at the end.
 struct Workplace {
   SmallString<128> path;
   std::error_code error;

@@ -11,14 +11,14 @@
 
 using namespace tmc;
 
-/// Coarse plans are this far from full ones, as a part of a step.
+/// Coarse plans differ from full ones by at most this part of a step.
 static constexpr double kClose = 0.03;
 /// Settings that must take this part longer than the best get no plan.
 static constexpr double kUseless = 0.25;
 
 namespace {
 
-/// A point of the grid, by the numbers of its values.
+/// A point of the grid: for each lever, the index of its value.
 enum Lever { kPrecision, kOptimizer, kChunk, kTiles, kPieces, kLevers };
 using Point = std::array<size_t, kLevers>;
 /// A point without its number of micro-batches.
@@ -56,7 +56,7 @@ private:
   const std::array<size_t, kLevers> sizes;
   std::map<Point, CoarsePlan> seen;
   std::map<Point, std::string> refused;
-  std::optional<Failure> failure; // The first of a refused program.
+  std::optional<Failure> failure; // The failure of the first refused setting.
 
   LeverSetting settingOf(const Point &point) const {
     return {space.microBatches[point[kPieces]],
@@ -91,7 +91,7 @@ private:
     return seen.count(point) || refused.count(point);
   }
 
-  /// Plans points beside each other.
+  /// Plans points in parallel.
   Expected<void> visit(const std::set<Point> &wanted) {
     std::vector<Point> points(wanted.begin(), wanted.end());
     std::vector<std::optional<Expected<CoarsePlan>>> made(points.size());
@@ -122,7 +122,7 @@ private:
     return {};
   }
 
-  /// The quickest point seen; null: none fits.
+  /// The fastest point seen; null: none fits.
   const std::pair<const Point, CoarsePlan> *
   quickest(const std::function<bool(const Point &)> &among) const {
     const std::pair<const Point, CoarsePlan> *best = nullptr;
@@ -133,8 +133,8 @@ private:
     return best;
   }
 
-  /// Whether the kernels of `point` alone take longer than `seconds`, as those
-  /// of fewer pieces do.
+  /// Whether the kernels of `point` alone take longer than `seconds`, by the
+  /// kernels of a point with no more pieces.
   bool isTooSlow(const Point &point, double seconds) const {
     for (const auto &[other, made] : seen)
       if (columnOf(other) == columnOf(point) &&
@@ -144,8 +144,8 @@ private:
     return false;
   }
 
-  /// Whether `value` of a lever was left out before, and kernels take so much
-  /// longer by it that it can't come close to the best.
+  /// Whether `value` of a lever was left out before, and its kernels take too
+  /// long to come close to the best.
   bool isHopeless(Lever lever, size_t value,
                   const std::pair<const Point, CoarsePlan> &best) const {
     const double limit = best.second.seconds * (1 + kClose);
@@ -172,7 +172,7 @@ private:
       if (!isKnown(point) && !isTooSlow(point, limit))
         points.insert(point);
     };
-    if (!best) { // The least that any lever leaves.
+    if (!best) { // First find any point that fits.
       for (Point point : grid())
         if (point[kPieces] == sizes[kPieces] - 1 || point[kPieces] == 0)
           want(point);
@@ -212,8 +212,8 @@ private:
     return made.baseSeconds + difference;
   }
 
-  /// In each column that is close, or whose kernels leave that open, the points
-  /// next to its best; in one that has no plan, one of more pieces.
+  /// In each column that is close, or may be by its kernels, the points next to
+  /// its best; in a column without a plan, one point with more pieces.
   template <typename F> void wantNeighbours(double close, F &&want) const {
     std::set<Column> columns;
     for (const auto &entry : seen)
@@ -307,7 +307,7 @@ private:
                       });
     if (made.ranked.empty())
       return made;
-    // The least harm among the best comes first.
+    // Among the best, the least harmful comes first.
     const double asGood = secondsOf(made.ranked.front()) * (1 + kAsGoodPart);
     auto end = llvm::find_if(made.ranked, [&](const LeverSetting &setting) {
       return secondsOf(setting) > asGood;

@@ -52,7 +52,7 @@ ObjectCache ObjectCache::open(const std::string &directory, int64_t mostBytes) {
     return cache;
   Folder folder = Folder::open(directory, Folder::Links::Refused);
   if (!folder) {
-    if (errno == ELOOP || errno == ENOTDIR) // The latter says Linux of a link.
+    if (errno == ELOOP || errno == ENOTDIR) // Linux gives ENOTDIR for a link.
       cache.why = "it is no directory of its own";
   } else if (folder.status().st_uid != geteuid()) {
     cache.why = "it belongs to another user";
@@ -79,7 +79,7 @@ std::string ObjectCache::userDirectory() {
   return "";
 }
 
-/// Writes a file that a tool of ours reads next.
+/// Writes a file that a tool of tmc reads next.
 static bool writeFile(const std::string &path, StringRef content) {
   const int fd =
       ::open(path.c_str(),

@@ -19,10 +19,10 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Plans that are tried where the arena comes out larger than the budget.
+/// Plans that are tried if the arena is larger than the budget.
 constexpr int kPlaceAttempts = 6;
-/// Where moves are asked for as they are needed: by this part of the step's
-/// time they have to make it quicker.
+/// With `--offload=auto`, moves must make the step faster by this part of its
+/// time.
 constexpr double kWorthMovesPart = 0.01;
 
 static double secondsOf(int64_t picoseconds) {
@@ -79,7 +79,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
     if (absl::Status status = fillCache(form, problem, request); !status.ok())
       return status;
   } else if (!form.plans->cheapestWithin(budget)) {
-    // The arena was larger than the cache had it.
+    // The arena was larger than in the cache.
     absl::StatusOr<const planning::FittedPlan *> found = form.plans->fit(
         budget - (form.chosen->arenaBytes + problem.reservedBytes - budget));
     if (!found.ok())
@@ -93,7 +93,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
   int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
   planning::Plan answer = (form.chosen ? *form.chosen : **smallest).plan;
   answer.feasible = form.chosen;
-  // A budget that works and is smaller works again; its plan's arena need not.
+  // A smaller budget that worked works again; the arena of its plan may not.
   answer.smallestFoundBytes =
       form.chosen && budget >= 0 ? std::min(least, budget) : least;
   answer.impossibleBelowBytes = form.plans->impossibleBelowBytes();
@@ -151,8 +151,8 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
   return done;
 }
 
-/// The same by the form's cache of plans. Returns the arena's bytes; -1 where
-/// it isn't lowered.
+/// Plans, lowers and places by the form's cache of plans. Returns the arena's
+/// bytes; -1 if it isn't lowered.
 static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
                                  const PlanRequest &request) {
   PlanHooks hooks;
@@ -215,15 +215,15 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   }
 }
 
-/// Plans on the device alone.
+/// Plans without moves.
 static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
   const int64_t budget = request.budgets.device;
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
   figures.budgetBytes = budget;
   figures.reservedBytes = reserved;
-  // The cache packs as the place phase does; where the two differ all the same,
-  // the phase is right, and another plan of the cache is tried.
+  // The cache packs as the place phase does; if the two still differ, the place
+  // phase is right, and another plan of the cache is tried.
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say("plan ...");
     OwningOpRef<ModuleOp> trial = form.module->clone();
@@ -233,7 +233,7 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
     figures.smallestStoppedEarly =
         form.plans && form.plans->isSmallestStoppedEarly();
     if (!arena) {
-      // A plan that was found and failed later isn't a matter of the budget.
+      // If a plan was found and failed later, the budget isn't the cause.
       if (record.smallestFoundBytes >= 0 && !record.isPlanned())
         return overBudget(form, budget);
       return std::move(arena.failure());
@@ -341,9 +341,9 @@ static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
     return std::move(claims.failure());
   PlanFigures &figures = form.figures;
   figures.impossibleBelowBytes = claims->impossibleBelowBytes;
-  figures.smallestFoundBytes = -1; // With moves none was sought.
+  figures.smallestFoundBytes = -1; // None was sought with moves.
   figures.smallestStoppedEarly = false;
-  // The plan's own order isn't the program's: each order has its bound.
+  // The plan's order isn't the program's: each order has its own bound.
   const double own =
       figures.boundSeconds < 0 ? figures.stepSeconds : figures.boundSeconds;
   figures.boundSeconds = std::min(own, claims->atLeastSeconds);
@@ -351,8 +351,8 @@ static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
   return {};
 }
 
-/// Plans with moves where that makes the step fit, or quicker by as much as it
-/// has to be worth.
+/// Plans with moves if only that fits the budget, or if it is faster by at
+/// least kWorthMovesPart.
 static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   OwningOpRef<ModuleOp> shaped = form.module->clone();
   Expected<void> alone = planOnDevice(form, request);
@@ -426,7 +426,7 @@ void tmc::measureUnsplit(StepForm &form, const PlanRequest &request) {
   PlanFigures &plan = form.figures;
   CompileOptions whole = request.asked;
   whole.microBatches = 1;
-  whole.emit = Artifact::Plan; // Weights are of no concern.
+  whole.emit = Artifact::Plan; // No weights are needed.
   whole.narrowCopies =
       plan.keptCopyBytes ? NarrowCopies::Kept : NarrowCopies::Cast;
   whole.progress = false;

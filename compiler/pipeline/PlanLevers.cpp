@@ -51,7 +51,7 @@ Compilation::Compilation(CompileOptions options, const std::string &bytecode)
 }
 
 void Compilation::adopt(Compilation &&other) {
-  // Modules go before the context that they are in.
+  // Modules are destroyed before their context.
   form = {}, this->other = {};
   if (imported)
     imported->module = nullptr;
@@ -92,7 +92,7 @@ void Compilation::keepForward() {
       train::markUncut(form.module->lookupSymbol<func::FuncOp>("forward"));
   form.module->walk([&](Operation *) { ++ops; });
   llvm::raw_string_ostream os(forward);
-  // Fails for versions of the format only, of which none is asked for.
+  // Fails only for a requested format version; none is requested.
   (void)writeBytecodeToFile(*form.module, os);
 }
 
@@ -150,7 +150,7 @@ Expected<void> Compilation::runWithLevers(Phase last) {
   return planBest(last);
 }
 
-/// The least harm, then the fewest pieces, come first.
+/// Settings of the least harm come first, then those of the fewest pieces.
 static bool isNearer(const LeverSetting &a, const LeverSetting &b) {
   return std::pair(harmOf(a), a.microBatches) <
          std::pair(harmOf(b), b.microBatches);
@@ -192,7 +192,7 @@ Compilation::nearestFitting(const CompileOptions &tried) {
   for (auto [setting, possible] : llvm::zip(settings, isPossible))
     if (possible)
       open.push_back(setting);
-  // The most that can be done says whether the rest is worth a look.
+  // The strongest setting decides whether the others are worth a try.
   std::optional<double> seconds;
   if (open.empty() || !(seconds = coarseSeconds(open.back())))
     return std::nullopt;
@@ -314,10 +314,10 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
 Expected<void> Compilation::planBest(Phase last) {
   const std::vector<LeverSetting> settings = worthFullPlans(*choice);
   std::optional<Failure> failure;
-  std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
+  std::unique_ptr<Compilation> best; // Or the smallest, if none fits.
   LeverSetting chosen;
   size_t planned = 0;
-  // Plans these in full, beside each other.
+  // Plans these in full, in parallel.
   auto plan = [&](ArrayRef<LeverSetting> some) -> Expected<void> {
     std::vector<std::unique_ptr<Compilation>> made(some.size());
     std::vector<std::optional<Expected<void>>> done(some.size());
@@ -378,8 +378,7 @@ Expected<void> Compilation::planBest(Phase last) {
     const size_t count = isWanted(from + 1) ? kPlannedInFull : 1;
     TMC_TRY(plan(ArrayRef<LeverSetting>(settings).slice(from, count)));
   }
-  // A full plan may fit where a coarse one doesn't, and fewer pieces are
-  // quicker.
+  // A full plan may fit if a coarse one doesn't, and fewer pieces are faster.
   auto withFewerPieces = [&] {
     std::vector<LeverSetting> fewer;
     LeverSetting setting = chosen;

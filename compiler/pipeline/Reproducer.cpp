@@ -11,7 +11,7 @@ using namespace tmc;
 
 namespace {
 
-/// Where MLIR prints the reproducer when a pass has failed.
+/// The stream to which MLIR prints the reproducer after a failed pass.
 struct TextStream : mlir::ReproducerStream {
   explicit TextStream(std::string &text) : stream(text) {}
   llvm::StringRef description() override { return "reproducer"; }

@@ -60,7 +60,7 @@ Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
     return done;
   Curve curve;
   if (show.sweep) {
-    // The curve holds whatever budget was asked for.
+    // The curve doesn't depend on the requested budget.
     if (hasFreeLevers(options) || !options.offload.isNone()) {
       Expected<Curve> made = sweepLevers(options);
       if (!made)

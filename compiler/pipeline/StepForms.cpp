@@ -15,7 +15,7 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
     return;
   if (!request.asked.planner.empty())
     return; // An external planner may not support two runs at a time.
-  // Whatever is wrong is said when the form is planned.
+  // Planning the form reports errors.
   ScopedDiagnosticHandler silence(form.module->getContext(),
                                   [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = form.module->clone();
@@ -33,14 +33,15 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
 /// in full: coarse plans of both forms lose about the same.
 static constexpr double kCoarseIsClose = 0.01;
 
-/// Whether no full plan of `form` is worth its time beside one of `other`.
+/// Whether a full plan of `form` isn't worth its time, given the one of
+/// `other`.
 static bool isWorse(const StepForm &form, const StepForm &other) {
   return form.coarse && other.coarse->fits &&
          (!form.coarse->fits ||
           form.coarse->seconds > other.coarse->seconds * (1 + kCoarseIsClose));
 }
 
-/// Whether one of two budgets is known, and smaller or alone.
+/// Whether `bytes` is known, and `other` is unknown or larger.
 static bool isSmaller(int64_t bytes, int64_t other) {
   return bytes >= 0 && (other < 0 || bytes < other);
 }

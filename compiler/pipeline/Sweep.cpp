@@ -5,10 +5,10 @@
 using namespace tmc;
 using llvm::ArrayRef;
 
-/// Percent of the work that a plan of its own is worth.
+/// Effort of a plan of a sweep, in percent.
 static constexpr int64_t kSweepEffort = 20;
 
-/// Steps of more launches than this are proved by prices alone.
+/// Above this number of launches, only prices prove bounds.
 static constexpr size_t kMostProved = 1000;
 
 /// The plan as a point of a curve whose times are relative to `baseCost`.
@@ -130,7 +130,7 @@ Curve tmc::sweep(Compilation &compilation, int count) {
     }
     curve.points.push_back(point);
     if (best->plan.cost <= baseCost)
-      break; // More memory buys nothing more.
+      break; // More memory gives no faster plan.
   }
   return curve;
 }
@@ -149,7 +149,7 @@ Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
   if (!impossible)
     return std::move(impossible.failure());
   const int64_t least = std::min(best.neededBytes, *impossible);
-  // Coarse plans leave a part of a budget to packing.
+  // Coarse plans leave a part of a budget free for packing.
   const int64_t most = best.neededBytes + best.neededBytes / kPackingPart * 2;
   CurvePoint before;
   for (int i = 0; i < count; ++i) {

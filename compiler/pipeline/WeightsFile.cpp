@@ -51,7 +51,7 @@ static std::string contradiction(const ModelValue &value,
   return "";
 }
 
-/// The type as files have it.
+/// The type in terms of a safetensors file.
 static SafeTensor unusedTensor(const Weights::Unused &tensor) {
   using frontend::ElementType;
   SafeTensor result;
@@ -129,8 +129,8 @@ std::string WeightsPrefix::nameInFile(const std::string &name) const {
              : name;
 }
 
-/// The tensor of `file` that has one of the names of `value`, or null; the
-/// names that a file may use are added to `known`.
+/// The tensor of `file` with one of the names of `value`, or null. Adds the
+/// names that a file may use to `known`.
 static const SafeTensor *find(const SafetensorsFile &file,
                               const ModelValue &value,
                               const WeightsPrefix &prefix,
@@ -231,7 +231,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
         continue;
       }
       bytes = *read;
-      // A model's own doubles are values in f32 of the step.
+      // The step holds the model's f64 values in f32.
       if (value.type == DType::F32 && int64_t(bytes.size()) == 2 * value.bytes)
         tensor.type = DType::F64;
     }

@@ -6,10 +6,10 @@
 
 using namespace tmc::planning;
 
-/// Each limit gets this part of the work, and construction so many rounds.
+/// Each limit gets this part of the work, and construction this many rounds.
 static constexpr int64_t kLimitPart = 12;
 static constexpr int kConstructRounds = 30;
-/// Limits tried at most; near 1/500 of the memory a smaller plan isn't worth
+/// The most limits tried; within 1/500 of the memory a smaller plan isn't worth
 /// more work.
 static constexpr int kMostLimits = 14;
 static constexpr int64_t kNearPart = 500;

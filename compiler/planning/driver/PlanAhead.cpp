@@ -17,7 +17,7 @@ PlanAhead::PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
       status = cache->smallest().status();
   };
   try {
-    search = std::thread(work); // A copy: `work` runs below where this fails.
+    search = std::thread(work); // A copy: `work` runs below if this fails.
   } catch (const std::system_error &) {
     work();
   }

@@ -22,7 +22,7 @@ namespace tmc::planning {
 
 struct SpaceFitOptions {
   SpaceSearchOptions search = {};
-  /// Of buffers in each space.
+  /// Alignment of buffers in each space, in bytes.
   std::vector<int64_t> alignments;
   /// Condition for seeking the smallest budget of the device.
   enum class Smallest { Never, WhereNoneFits, Always };

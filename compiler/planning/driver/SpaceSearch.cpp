@@ -89,7 +89,7 @@ private:
     return absl::OkStatus();
   }
 
-  /// Whether plans that take `least` or longer may be quicker than the best.
+  /// Whether plans that take `least` or longer may be faster than the best.
   bool canGain(int64_t least) const {
     const int64_t proven = std::max(least, best.provenMakespan);
     return proven < options.useless &&
