@@ -174,7 +174,7 @@ BlockArgument Quantizer::addHistory(const std::string &name) {
 
 BlockArgument Quantizer::addState(StringRef name, RankedTensorType type) {
   using train::TrainDialect;
-  // Only in checkpoints, as the optimizer's own states are.
+  // Only checkpoints hold it, as the optimizer's own states.
   return train::addState(
       step, name, type,
       {b.getNamedAttr(TrainDialect::kSlot, b.getStringAttr("")),

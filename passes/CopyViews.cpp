@@ -74,7 +74,7 @@ private:
     return !reads;
   }
 
-  /// One copy of each view, made where it is first wanted.
+  /// One copy of each view, placed at its first use.
   Value copy(OpBuilder &b, Location loc, Value view) {
     Value &made = copies[view];
     if (!made) {

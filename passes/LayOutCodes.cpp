@@ -61,8 +61,8 @@ struct LayOutCodes : impl::LayOutCodesBase<LayOutCodes> {
   }
 
 private:
-  /// `codes` with their innermost dimensions exchanged: from the kernel that
-  /// makes them, if that can be.
+  /// `codes` with their two innermost dimensions exchanged: if possible, by the
+  /// kernel that makes the codes.
   Value turned(Value codes) {
     if (Value known = made.lookup(codes))
       return known;
@@ -78,7 +78,7 @@ private:
     return made[codes] = result;
   }
 
-  /// The quantization of whose codes `op` is a view.
+  /// The quantization whose codes `op` views.
   nn::QuantizeOp quantizedBehindView(Operation *op) {
     if (!op || !isView(op))
       return nullptr;
@@ -86,8 +86,8 @@ private:
     return source && op->getOperand(0) == source.getCodes() ? source : nullptr;
   }
 
-  /// Quantizes in the shape of `type`, in both orders, and takes the place of
-  /// `op` and of the view of its codes that has this shape.
+  /// Quantizes in the shape of `type`, in both orders. Replaces `op`, and the
+  /// view of its codes that has this shape.
   nn::QuantizeBothOp makeBoth(nn::QuantizeOp op, RankedTensorType type,
                               Operation *view = nullptr) {
     OpBuilder b(op);
@@ -212,7 +212,8 @@ private:
   }
 
   DenseMap<Value, Value> made;
-  SmallVector<Operation *> replaced; // In the order in which they can go.
+  SmallVector<Operation *> replaced; // In the order in which they can be
+                                     // erased.
   llvm::MapVector<std::tuple<Value, Type, unsigned>, nn::QuantizeBlocksOp>
       blocks;
 };

@@ -63,12 +63,10 @@ Type permutedType(Type type, ArrayRef<int64_t> perm) {
 }
 
 //===----------------------------------------------------------------------===//
-// Ops that have the choice
-//===----------------------------------------------------------------------===//
+// Ops that support both layouts
 
 /// `OpTy` with channels last; the first `activations` operands and, if
-/// `isImage`, result 0 are activations, the rest has no channels dimension to
-/// move.
+/// `isImage`, result 0 are activations, the others have no channels dimension.
 template <typename OpTy, unsigned activations = 1, bool isImage = true>
 struct TakeChannelsLast : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
@@ -112,7 +110,7 @@ ArrayRef<int64_t> firstPermutation(ValueRange values) {
 }
 
 /// All of `values` with `perm` undone, or none if one of them would need a
-/// transpose for it.
+/// transpose.
 SmallVector<Value> undone(OpBuilder &b, ValueRange values,
                           ArrayRef<int64_t> perm) {
   SmallVector<int64_t> back = inverse(perm);

@@ -44,7 +44,7 @@ struct LossScale {
   std::array<State, 3> states(mlir::Builder &b) const;
 
   struct Step {
-    mlir::Value number;               // Of this update, or 0.
+    mlir::Value number;               // This update's, or 0.
     std::array<mlir::Value, 3> moved; // The states' new values.
   };
   /// Builds the new states from the norm of the gradients.

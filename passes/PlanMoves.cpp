@@ -45,7 +45,7 @@ void countMoves(const Problem &problem, const Solution &solution,
     }
 }
 
-/// The verifier's word on a plan within its budgets.
+/// Verifies a plan within its budgets.
 absl::Status verifyFitted(const Problem &problem, const SpacePlan &plan) {
   Claim claim;
   claim.peakBytes = plan.peakBytes[0];

@@ -86,7 +86,7 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
   return spec;
 }
 
-/// Calls f with `name` and each module that it is in: "a.b.c", "a", "a.b".
+/// Calls f with `name` and each enclosing module: "a.b.c", "a", "a.b".
 static void eachModule(StringRef name, llvm::function_ref<void(StringRef)> f) {
   f(name);
   for (size_t dot = name.find('.'); dot != StringRef::npos;
@@ -214,7 +214,8 @@ public:
   ArrayRef<std::string> of(Operation *op) const {
     return names.find(op->getLoc())->second;
   }
-  /// The name, or the module, that is spelled most like `glob`; "" if none is.
+  /// The name or module with the spelling closest to `glob`; "" if none is
+  /// close.
   std::string like(StringRef glob) const {
     std::string best;
     unsigned least = glob.size() / 3 + 2;
@@ -269,7 +270,7 @@ private:
 /// Narrows ops one by one. Each value has at most one narrow copy of a type.
 class Narrower {
 public:
-  /// Gradients of parameters come to be of type `gradientType`.
+  /// Gradients of parameters get the type `gradientType`.
   Narrower(train::StepOp step, Type gradientType)
       : step(step), b(step), gradients(step), gradientType(gradientType),
         addsUp(!step.getOps<train::MicroBatchOp>().empty()) {}
@@ -282,8 +283,8 @@ public:
           sink(widened);
   }
 
-  /// Stores `op`'s activations in the type of the first of them. If an
-  /// exception asks for another type, the op stays as it is.
+  /// Stores `op`'s activations in the 16-bit type from which the first one is
+  /// computed. If an exception asks for another type, the op stays as it is.
   void follow(ActivationOpInterface op, const PrecisionSpec::Choice &choice) {
     SmallVector<unsigned> activations = op.getActivations();
     Value first = op->getOperand(activations.front());
@@ -295,7 +296,7 @@ public:
     round(op->getResult(0), element);
   }
 
-  /// Has `op` multiply in `element`, as far as it can.
+  /// Makes `op` multiply in `element`, if it can.
   void narrow(PrecisionOpInterface op, Type element) {
     if (element.isTF32()) {
       bool isWide = llvm::all_of(op.getFactors(), [&](unsigned i) {
@@ -401,14 +402,15 @@ private:
       widened.erase();
   }
 
-  /// The 16-bit type of the numbers that `value`, in f32, is made of: widened,
-  /// moved, joined or by pointwise work, with nothing else of its size. Null if
-  /// there is none, or more than one.
+  /// The 16-bit type from which `value`, in f32, is computed: by casts to f32,
+  /// moves, concatenation and pointwise ops of its size. Null if there is none,
+  /// or more than one.
   Type narrowTypeOf(Value value) {
     Type found;
     llvm::SmallPtrSet<Operation *, 16> seen;
     SmallVector<Value> open{value};
-    constexpr size_t kMost = 64; // an expression, not a network
+    constexpr size_t kMost = 64; // Enough for an expression; a network is
+                                 // larger.
     while (!open.empty()) {
       Value next = open.pop_back_val();
       Operation *op = next.getDefiningOp();
@@ -471,7 +473,7 @@ private:
       b.setInsertionPointAfterValue(value);
       copy = nn::ConcatOp::create(b, value.getLoc(), parts, concat.getDim());
     } else if (movesOnly(op)) {
-      // Of the source there may be a copy already.
+      // The source may have a copy already.
       Value source = narrowOf(op->getOperand(0), element);
       b.setInsertionPointAfterValue(value);
       Operation *moved = b.clone(*op);
@@ -494,17 +496,17 @@ private:
   OpBuilder b;
   ParameterGradients gradients;
   Type gradientType;
-  bool addsUp; // Over micro-batches.
+  bool addsUp; // True: sums over micro-batches.
   DenseMap<std::pair<Value, Type>, Value> copies;
 };
 
-/// Why `device` has none of the products of codes that `spec` asks for; empty:
-/// it has them.
+/// The reason why `device` lacks the products of codes that `spec` asks for;
+/// empty: it has them.
 std::string faultOfCodes(const PrecisionSpec &spec, const Target &device) {
   if (device.backend == Backend::Cpu)
     return "";
-  // Ada's and Hopper's tensor cores are the first; cuBLASLt's scales of blocks
-  // are for Hopper alone.
+  // Ada's and Hopper's tensor cores are the first with fp8; cuBLASLt supports
+  // scales of blocks on Hopper only.
   constexpr int kFirst = 89, kBlocks = 90;
   int64_t arch = 0;
   StringRef number = StringRef(device.arch).drop_front(3); // "sm_"
@@ -542,8 +544,8 @@ struct Precision : impl::PrecisionBase<Precision> {
       emitFault(getOperation().getLoc(), FailureKind::Unsupported) << fault;
       return signalPassFailure();
     }
-    // Whether `op` multiplies codes scaled so. No card multiplies two squares,
-    // which parameters are in blocks.
+    // Whether `op` multiplies codes with this scaling. With blocks, parameters
+    // are in squares, and no GPU multiplies two factors in squares.
     auto takesCodes = [&](PrecisionOpInterface op, Scaling scaling) {
       const bool inBlocks = scaling == Scaling::Block;
       if (tensorType(op->getOperand(0)).getElementType().isF64() ||
@@ -573,7 +575,7 @@ struct Precision : impl::PrecisionBase<Precision> {
         continue;
       }
       auto product = cast<PrecisionOpInterface>(op);
-      if (!choice.exception.empty()) // Reports tell it.
+      if (!choice.exception.empty()) // For reports.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), choice.exception));
       if (choice.codes && takesCodes(product, *choice.codes)) {

@@ -6,8 +6,8 @@
 // close it. The region is computed for a tile of the rows, then for the next
 // one:
 //
-//     x [rows, 768] -> product -> [rows, 3072] -> gelu -> product -> [rows,
-//     768]
+//     x [rows, 768] -> product -> [rows, 3072] -> gelu -> product
+//       -> [rows, 768]
 //
 // A region whose rows another op reads (attention, a loss, a result of the
 // function) isn't tiled.
@@ -43,7 +43,7 @@ int64_t rowsOf(Value value) {
 }
 int64_t widthOf(Value value) { return tensorType(value).getShape().back(); }
 
-/// A product of rows with a matrix that all of them share.
+/// A product of rows with one matrix for all rows.
 bool isRowProduct(Operation *op) {
   auto product = dyn_cast_or_null<MatmulOp>(op);
   return product && tensorType(product.getResult()).getRank() == 2 &&
@@ -56,7 +56,7 @@ bool isWidening(Operation *op) {
          widthOf(op->getResult(0)) > widthOf(cast<MatmulOp>(op).getLhs());
 }
 
-/// A view that leaves rows where they are: another shape of them, or a part of
+/// A view that keeps rows in place: another shape of the rows, or a part of
 /// each.
 bool isRowView(Operation *op) {
   if (auto reshape = dyn_cast<ReshapeOp>(op))
@@ -67,8 +67,8 @@ bool isRowView(Operation *op) {
   return slice && rowsOf(slice.getResult()) == rowsOf(slice.getInput());
 }
 
-/// A value of one row's length, or of one element for each row or for all, that
-/// pointwise work reads repeated: made for a tile without its whole.
+/// A broadcast of one row, of one element for each row, or of one element. A
+/// tile needs only its own part of the value.
 bool isRepeated(Value value) {
   if (splatValue(value))
     return true;
@@ -109,7 +109,7 @@ public:
 
   bool holds(Operation *op) const { return members.contains(op); }
 
-  /// Computes it in `tiles` parts, of which the last may have fewer rows.
+  /// Computes the region in `tiles` parts; the last one may have fewer rows.
   void cut(int64_t tiles) {
     const int64_t most = llvm::divideCeil(rows, std::min(tiles, rows));
     OpBuilder b(ops.back()->getBlock(), ++ops.back()->getIterator());
@@ -132,7 +132,7 @@ public:
 
 private:
   int64_t rows = 0, first = 0, count = 0;
-  DenseSet<Value> inner; // Made and read by its ops alone.
+  DenseSet<Value> inner; // Produced and read by its ops alone.
   SetVector<Operation *> members;
   SmallVector<Operation *> ops; // In order.
 

@@ -56,7 +56,7 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
     FailureOr<Target> device = given.of(getOperation(), target);
     if (failed(device))
       return signalPassFailure();
-    // Ops that lack the same kernel are named once.
+    // Each missing kernel is reported once.
     llvm::MapVector<StringAttr, SmallVector<Operation *>> lacking;
     getOperation()->walk([&](Operation *op) {
       if (!op->getParentOfType<train::StepOp>() ||

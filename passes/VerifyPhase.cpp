@@ -90,7 +90,7 @@ LogicalResult verifyStep(ModuleOp module) {
   return success();
 }
 
-/// Calls `visit` for the ops of a step and of its loop, less terminators.
+/// Calls `visit` for the ops of a step and of its loop, except terminators.
 WalkResult walkStep(Block &block,
                     llvm::function_ref<WalkResult(Operation *)> visit) {
   for (Operation &op : block.without_terminator()) {
@@ -129,7 +129,7 @@ LogicalResult verifyShaped(ModuleOp module, bool mayMove) {
 }
 
 /// The last op of `block` that reads the bytes of `argument`, directly or by a
-/// view of them, but for the op that makes `except`.
+/// view of them, except the op `except`.
 Operation *lastReader(BlockArgument argument, Operation *except, Block &block) {
   Operation *last = nullptr;
   SmallVector<Value> worklist{argument};

@@ -25,10 +25,10 @@ inline constexpr int64_t kPackingPart = 128;
 
 struct CoarsePlan {
   bool fits = false;
-  double seconds = -1; // Of a step, by the fastest plan found; -1: none.
+  double seconds = -1; // The fastest plan found; -1: none.
   /// By recomputation and order alone; -1: no plan was found.
   double stayingSeconds = -1;
-  /// Of all kernels once: no plan without updates on the host is faster.
+  /// Time of all kernels once: no plan without updates on the host is faster.
   double baseSeconds = -1;
   /// The peak in the program's own order, without the reserved bytes.
   int64_t baseBytes = -1;

@@ -19,7 +19,7 @@
 
 namespace tmc {
 
-/// Where a name stands in a rule.
+/// The part of a rule that a name is in.
 enum class RulePart { Target, Prerequisite };
 
 /// `name` as make and ninja both read it, or nothing.

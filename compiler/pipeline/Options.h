@@ -68,7 +68,7 @@ struct CompileOptions {
   std::string lossScale = "auto";  // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
-  std::vector<std::string> outputs; // Of the model, kept beside the loss.
+  std::vector<std::string> outputs; // The model's, kept beside the loss.
   int64_t microBatches = 1;         // Or kAuto.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.
@@ -88,7 +88,8 @@ struct CompileOptions {
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string weights;     // A .safetensors file; empty: the model's own.
-  std::pair<std::string, std::string> weightsPrefix; // Of names: there, here.
+  std::pair<std::string, std::string> weightsPrefix; // Prefix of names: in the
+                                                     // file, in the model.
   std::string output;  // Directory; empty: the model's name.
   bool force = false;  // Overwrite, even if others wrote the files there.
   std::string name;    // --name, which C identifiers begin with; empty: none.

@@ -31,7 +31,7 @@ namespace tmc {
 struct WeightSources {
   SafetensorsFile given; // --weights, if any.
   std::vector<std::pair<std::string, SafeTensor>> tensors;
-  std::vector<std::string_view> bytes; // Of `tensors`, one for one.
+  std::vector<std::string_view> bytes; // For each of `tensors`.
   int64_t totalBytes = 0;
   std::vector<std::string> transient; // Names outside of the state_dict.
   std::vector<std::string> missing;   // Values without a source.

@@ -39,7 +39,7 @@ private:
   std::vector<Lever> leverOf; // For each content.
   std::vector<Version> versions;
   std::vector<int32_t> versionOf; // For each instance.
-  std::vector<int64_t> scratch;   // Of the device, for each moment.
+  std::vector<int64_t> scratch;   // On the device, for each moment.
 
   const Recipe &recipeAt(size_t t) const {
     const Profile::Moment &m = timeline.moments[t];

@@ -88,7 +88,7 @@ struct SpacePlan {
   /// of each plan that was the best at its time, with more bytes kept free of
   /// moves. A coarse search makes none.
   std::vector<MovedPlan> smaller;
-  SpaceCertificate proof; // Of `provenMakespan`.
+  SpaceCertificate proof; // Proves `provenMakespan`.
   int64_t provenMakespan = 0;
   int64_t tried = 0;   // Plans of the device.
   int64_t refused = 0; // Invalid lists that were left out.

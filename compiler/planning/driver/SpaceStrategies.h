@@ -53,7 +53,7 @@ inline constexpr int64_t kPricesShare = 4;
 /// The amount of work. Parts are those of the effort of a device's plan.
 struct Amounts {
   int64_t boundSteps;
-  std::span<const Knobs> knobs; // Of the best modes; each mode gets kTwo.
+  std::span<const Knobs> knobs; // For the best modes; each mode gets kTwo.
   /// Around the best knob the price is halved and doubled while that helps, at
   /// most this often.
   int refinements;

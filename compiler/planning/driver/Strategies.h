@@ -60,7 +60,7 @@ enum class Strategy : uint8_t {
 struct StrategyRow {
   Strategy strategy;
   std::string_view name;  // For `tmc-solve --without`.
-  std::string_view stage; // Of the portfolio; see above.
+  std::string_view stage; // The stage of the portfolio; see above.
   size_t mostStages;      // Instructions up to which it applies.
   int64_t divisor;        // Its work is 1/divisor of an order's; 0: none.
   std::string_view what;
