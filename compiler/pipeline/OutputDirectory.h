@@ -1,5 +1,5 @@
-// OutputDirectory.h - the files of a step, which all appear together at the
-// end.
+// OutputDirectory.h - the files of a step, which appear only if the compilation
+// succeeds.
 //
 // A compilation fills a staging directory inside the output directory. The
 // staging directory has a random name and a lock. `commit` moves the written

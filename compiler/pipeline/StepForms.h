@@ -96,8 +96,8 @@ void searchAhead(StepForm &form, const PlanRequest &request);
 /// that would fit, and the peak of the smallest plan.
 Failure overBudget(const StepForm &form, int64_t budgetBytes);
 
-/// Writes the need of a planned form without a split into its figures; leaves
-/// it open if that can't be planned.
+/// Writes the bytes that a planned form would need without micro-batches into
+/// its figures; leaves them open if that can't be planned.
 void measureUnsplit(StepForm &form, const PlanRequest &request);
 
 } // namespace tmc
