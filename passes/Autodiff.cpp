@@ -36,7 +36,7 @@ bool isGathered(Value table) {
 
 /// One trained param of the step under construction.
 struct Trained {
-  unsigned arg; // Of the forward function, and of the step.
+  unsigned arg; // In the forward function, and in the step.
   TrainedParam param;
   SmallVector<unsigned> slots; // Arguments of the step.
   Value grad;
@@ -95,7 +95,7 @@ private:
   unsigned lrArg = 0, stepArg = 0;
   SmallVector<unsigned> scaleArgs; // The loss scale's states.
   Value seed;                      // The loss's gradient; null: 1.
-  // Results of the step, as they come about.
+  // Results of the step, in the order of their creation.
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> resultAttrs;
 
@@ -121,8 +121,9 @@ private:
                       named(TrainDialect::kUpdates, b.getI64IntegerAttr(arg))});
   }
 
-  /// Makes the empty step: the forward function's arguments, whole again, the
-  /// optimizer's states, the learning rate and the step's number.
+  /// Builds the empty step, whose arguments are the forward function's (with
+  /// the whole batch), the optimizer's states, the learning rate and the step's
+  /// number.
   LogicalResult declare() {
     MLIRContext *c = &getContext();
     Builder b(c);
@@ -195,7 +196,7 @@ private:
                         named(TrainDialect::kInit, state.init)}),
                    NameLoc::get(b.getStringAttr(state.name))));
 
-    // A checkpoint holds what is trained and its states, each by its name.
+    // A checkpoint holds the parameters and their states, each by its name.
     llvm::StringSet<> saved;
     for (DictionaryAttr attr : attrs) {
       auto role = attr.getAs<train::RoleAttr>(TrainDialect::kRole);
@@ -228,7 +229,7 @@ private:
     OpBuilder b = OpBuilder::atBlockEnd(&block);
     SmallVector<Value> args(block.getArguments().begin(),
                             block.getArguments().end());
-    // What the model reads of a param that is kept in another type.
+    // The model's type of each param that is stored in another type.
     SmallVector<Value> reads = args;
     for (Trained &entry : trained)
       reads[entry.arg] = nn::convertTo(
@@ -240,8 +241,8 @@ private:
       seed = args[scaleArgs[0]];
 
     bool isFinal = rule->clipNorm() == 0 && !lossScale;
-    // Where nothing asks for all gradients first, each update follows its
-    // gradient at once, which frees the gradient. A loop has them all at once.
+    // If no op needs all gradients first, each update directly follows its
+    // gradient, which frees the gradient. A loop yields all gradients at once.
     bool early = isFinal && (!pieces->isSplit() || pieces->hasRest());
     auto onGradient = [&](unsigned index, Value grad) {
       trained[index].grad = grad;
@@ -302,7 +303,7 @@ private:
                                      b.getF64FloatAttr(rule->clipNorm()));
   }
 
-  /// The number of this update, or 0; the loss's scale moves.
+  /// Updates the loss's scale; returns the number of this update, or 0.
   Value moveScale(OpBuilder &b, ArrayRef<Value> args, Value norm) {
     SmallVector<Value> states;
     for (unsigned arg : scaleArgs)
@@ -313,7 +314,7 @@ private:
     return moved.number;
   }
 
-  /// A gradient of the loss from one of the scaled loss.
+  /// The gradient of the loss, given one of the scaled loss.
   Value unscaled(OpBuilder &b, Value grad) {
     if (!lossScale)
       return grad;
@@ -348,8 +349,8 @@ private:
     return out.square;
   }
 
-  /// Clones `function` onto `inputs`, and differentiates it. Adds what it
-  /// returns.
+  /// Clones `function` onto `inputs`, and differentiates it. Appends the
+  /// function's results to `returned`.
   LogicalResult
   buildBody(OpBuilder &b, func::FuncOp function, ArrayRef<Value> inputs,
             SmallVector<Value> &returned,

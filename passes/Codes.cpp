@@ -29,13 +29,13 @@ std::optional<unsigned> tmc::parameterOf(train::StepOp step, Value value) {
   return argument.getArgNumber();
 }
 
-/// Of numbers that saturate.
+/// The type of the count of saturated numbers.
 static RankedTensorType countType(OpBuilder &b) {
   return RankedTensorType::get({}, b.getI64Type());
 }
 
-/// What the loss, and whatever else a step returns beside updates, is made of.
-/// Updates and norms of gradients are the train dialect's.
+/// Values from which the loss, and other results of the step besides updates,
+/// are computed. Updates and norms of gradients are ops of the train dialect.
 static DenseSet<Value> forwardValues(train::StepOp step) {
   DenseSet<Value> found;
   SmallVector<Value> open;
@@ -97,8 +97,9 @@ Quantizer::Codes Quantizer::codesOf(PrecisionOpInterface op, unsigned factor,
   return wholeCodesOf(value, element, history);
 }
 
-/// Codes of `value`, with one scale: made of what it is a widening of, and
-/// moved as it is. `history` names that of a delayed scale.
+/// Codes of `value`, with one scale. Looks through casts to f32, and moves the
+/// codes of the source of a view. `history`: the name of a delayed scale's
+/// history.
 Quantizer::Codes Quantizer::wholeCodesOf(Value value, Type element,
                                          const std::string &history) {
   Operation *op = value.getDefiningOp();
@@ -134,7 +135,7 @@ Quantizer::Codes Quantizer::wholeCodesOf(Value value, Type element,
   return made[key] = codes;
 }
 
-/// Codes of `value` in the blocks that a product's sums go along.
+/// Codes of `value` in blocks along the summed dimension of a product.
 Quantizer::Codes Quantizer::blockCodesOf(Value value, bool isParam,
                                          bool sumsOverRows) {
   if (auto widened = value.getDefiningOp<arith::ExtFOp>())
@@ -173,7 +174,7 @@ BlockArgument Quantizer::addHistory(const std::string &name) {
 
 BlockArgument Quantizer::addState(StringRef name, RankedTensorType type) {
   using train::TrainDialect;
-  // Only in checkpoints, as the optimizer's own states are.
+  // Only checkpoints hold it, as the optimizer's own states.
   return train::addState(
       step, name, type,
       {b.getNamedAttr(TrainDialect::kSlot, b.getStringAttr("")),
@@ -233,7 +234,7 @@ Value Quantizer::isThisStep(Location loc) {
 }
 
 void Quantizer::updateHistories() {
-  // What is found in a loop is known behind it.
+  // A loop's findings become results of the loop.
   llvm::MapVector<Operation *, SmallVector<History>> byParent;
   for (History each : histories)
     byParent[each.op->getParentOp()].push_back(each);
@@ -257,7 +258,7 @@ void Quantizer::updateHistories() {
               arith::AddIOp::create(b, loc, both.saturated, made.saturated)};
     }
   }
-  Value saturations; // Of this step.
+  Value saturations; // In this step.
   for (auto &[state, found] : ofState) {
     auto &[loc, made] = found;
     Value newest = nn::broadcastTo(b, loc, made.amax, tensorType(state), {});

@@ -1,25 +1,24 @@
 // Codes.h - products of codes of 8 bits and scales.
 //
-// What a product multiplies is quantized once: a value has one `nn.quantize`
-// for each kind of codes that products read of it, however many they are.
+// Factors of products are quantized once: a value has one `nn.quantize` for
+// each kind of codes, for all products that read it.
 //
-//     %x  -> nn.quantize -> codes, scale          one scale: of what the value
-//            nn.reshape (codes) -> nn.matmul      is a view of; codes are moved
+//     one scale, of the source of views:
+//       %x  -> nn.quantize -> codes, scale;  nn.reshape (codes) -> nn.matmul
 //
-//     %x  -> nn.reshape -> nn.quantize            blocks: of what is read,
-//     along
-//                          -> nn.matmul           what the product sums over
+//     blocks along the summed dimension, of the factor itself:
+//       %x  -> nn.reshape -> nn.quantize -> nn.matmul
 //
-// Cards want codes and scales in orders of their own: LayOutCodes.cpp.
+// GPUs need codes and scales in certain orders: LayOutCodes.cpp.
 //
-// Codes are E4M3. With one scale, those of gradients are E5M2, whose range is
-// wider: a gradient is what neither the loss nor another output of the step is
-// made of.
+// Codes are E4M3. With one scale, codes of gradients are E5M2, which has a
+// wider range. A factor is a gradient if neither the loss nor another output of
+// the step depends on it.
 //
 // Delayed scaling takes the scale from a history of the largest magnitudes, a
-// state of the step for each quantized value, in which a step overwrites the
-// oldest one. Over micro-batches that is the largest of all of them. Numbers
-// that saturate are counted, in a state of all steps so far: `saturations`.
+// state of the step for each quantized value; a step overwrites the oldest
+// entry. Over micro-batches the entry is the largest of all of them. A state
+// counts the numbers that saturate over all steps: `saturations`.
 //
 // Source: Micikevicius et al., FP8 Formats for Deep Learning (2022); delayed
 // scaling is Transformer Engine's, with its 1024 steps; blocks are those of
@@ -42,11 +41,11 @@
 
 namespace tmc {
 
-/// An op that only moves its operand's elements: a cast may stand before it or
-/// behind it.
+/// An op that only moves its operand's elements: a cast may stand before or
+/// after it.
 bool movesOnly(mlir::Operation *op);
 
-/// The parameter of `step` that `value` is, perhaps moved or cast.
+/// The parameter of `step` from which `value` comes by moves and casts only.
 std::optional<unsigned> parameterOf(train::StepOp step, mlir::Value value);
 
 /// Steps that a delayed scale looks back.
@@ -55,13 +54,13 @@ constexpr int64_t kAmaxHistory = 1024;
 /// Quantizes the factors of a step's products, one product after another.
 class Quantizer {
 public:
-  /// Looks at the step as it is before anything is narrowed.
+  /// Expects the step before any value is narrowed.
   explicit Quantizer(train::StepOp step);
 
-  /// Makes `op`, which takes codes, multiply them. `name` is a parameter that
-  /// it multiplies, or its own: histories are called by it.
+  /// Makes `op`, which accepts codes, multiply codes. `name` is a parameter
+  /// that the op multiplies, or the op's own name; the histories get this name.
   void quantize(PrecisionOpInterface op, Scaling scaling, llvm::StringRef name);
-  /// Gives the histories their new values. Once, after all products.
+  /// Gives the histories their new values. Call it once, after all products.
   void updateHistories();
 
 private:
@@ -69,7 +68,7 @@ private:
   struct Codes {
     mlir::Value codes, scale;
   };
-  /// A history, and what quantizes with it.
+  /// A history, and the op that quantizes with it.
   struct History {
     mlir::BlockArgument state;
     nn::QuantizeOp op;
@@ -82,13 +81,13 @@ private:
   Codes blockCodesOf(mlir::Value value, bool isParam, bool sumsOverRows);
   mlir::BlockArgument addHistory(const std::string &name);
   mlir::Value isThisStep(mlir::Location loc);
-  /// What a step finds for a history: the newest amax, and how many numbers
-  /// saturate.
+  /// Results of a step for a history: the newest amax, and the number of
+  /// saturated elements.
   struct Found {
     mlir::Value amax, saturated;
   };
-  /// The largest and the sum of what the loop's runs find for `histories`,
-  /// behind it.
+  /// The maximum of the amax and the sum of the counts over the loop's trips
+  /// for `histories`, as new results of the loop.
   llvm::SmallVector<Found> carryOut(train::MicroBatchOp loop,
                                     llvm::ArrayRef<History> histories);
   /// A state of the step that begins as zeros.
@@ -97,14 +96,15 @@ private:
 
   train::StepOp step;
   mlir::OpBuilder b;
-  /// By the type of the codes, or in blocks by that of the scales; delayed ones
-  /// apart.
+  /// Key: the value, the type of the codes (of the scales, with blocks), and
+  /// whether the scale is delayed.
   llvm::DenseMap<std::tuple<mlir::Value, mlir::Type, unsigned>, Codes> made;
   llvm::DenseSet<mlir::OpOperand *> gradients;
   llvm::SmallVector<History> histories;
   llvm::StringSet<> names;
-  /// How many histories of a name a block has, and the state of each: a loop's
-  /// body and what follows it on the last piece of the batch have them alike.
+  /// The number of histories of a name in a block, and the state of each: a
+  /// loop's body and the code for the last piece of the batch after the loop
+  /// have the same histories.
   std::map<std::pair<mlir::Block *, std::string>, unsigned> counts;
   std::map<std::pair<std::string, unsigned>, mlir::BlockArgument> states;
 };

@@ -1,5 +1,5 @@
-// CopyViews.cpp - -tmc-copy-views: a copy where a kernel can't take a view, or
-// can't write over what it reads.
+// CopyViews.cpp - -tmc-copy-views: copies for kernels that can't take a view,
+// or can't overwrite an operand.
 
 #include "passes/Passes.h"
 
@@ -23,7 +23,7 @@ struct CopyViews : impl::CopyViewsBase<CopyViews> {
       OpBuilder b(op);
       if (auto yield = dyn_cast<train::YieldOp>(op))
         return copyNext(yield, b);
-      // A view that can't be one of a strided source reads a copy of it.
+      // A view that can't be taken of a strided source reads a copy of it.
       if (isView(op) && !layoutOf(op->getResult(0))) {
         op->setOperand(0, copy(b, op->getLoc(), op->getOperand(0)));
         return;
@@ -43,8 +43,8 @@ struct CopyViews : impl::CopyViewsBase<CopyViews> {
   }
 
 private:
-  /// What is carried has one buffer for all trips. A kernel that reads it and
-  /// makes the next, and can't do that in one buffer, makes it in another.
+  /// A carried value has one buffer for all trips. A kernel that reads it and
+  /// writes the next one, but can't do that in place, writes to another buffer.
   static void copyNext(train::YieldOp yield, OpBuilder &b) {
     auto loop = cast<train::MicroBatchOp>(yield->getParentOp());
     for (auto [carried, next] :
@@ -74,7 +74,7 @@ private:
     return !reads;
   }
 
-  /// One copy of each view, made where it is first wanted.
+  /// One copy of each view, placed at its first use.
   Value copy(OpBuilder &b, Location loc, Value view) {
     Value &made = copies[view];
     if (!made) {

@@ -21,14 +21,14 @@ void EventOrder::wait(const Event &event, size_t engine, OpBuilder &b,
   mem::WaitOp::create(b, loc, event.number, mem::Engine(engine));
   for (size_t e = 0; e < kEngines; ++e)
     mine[e] = std::max(mine[e], event.clock[e]);
-  if (engine == kCompute) // Its last event says less than it knows now.
+  if (engine == kCompute) // Its last event doesn't cover this wait.
     ++at[kCompute];
 }
 
 void EventOrder::beforeStart(mem::Engine engine, ArrayRef<int32_t> makers,
                              OpBuilder &b, Location loc) {
   size_t e = size_t(engine);
-  if (at[kCompute] > 0) { // Else the step has just begun.
+  if (at[kCompute] > 0) { // At 0 the step has just begun.
     if (!computedIsFresh || computed.clock[kCompute] != at[kCompute])
       computed = record(kCompute, b, loc);
     computedIsFresh = true;
@@ -61,7 +61,7 @@ void EventOrder::border(OpBuilder &b, Location loc) {
   for (size_t e = 0; e < kEngines; ++e)
     if (last[e] >= 0)
       wait(works[last[e]], kCompute, b, loc);
-  ++at[kCompute]; // What begins a trip waits for what ended the last one.
+  ++at[kCompute]; // A trip's first work waits for the previous trip's end.
   overOnHost.clear();
   last.fill(-1);
   for (size_t e = 0; e < kEngines; ++e)

@@ -1,6 +1,6 @@
-// EventOrder.h - the events that order engines as a plan says.
+// EventOrder.h - the events that order engines as a plan requires.
 //
-// A plan orders work by where its start and its done stand among the kernels
+// A plan orders work by the places of its start and its done among the kernels
 // (compiler/planning/model/Problem.h, R12). A program orders it by events:
 //
 //     plan       f1   stash(                    f2   )stash   f3
@@ -8,11 +8,11 @@
 //                     wait 0 on d2h                  done 1
 //                     copy, record 1 on d2h
 //
-// Work waits for the kernels before its start; for the work whose done stands
-// before its start; and for what makes its inputs. The kernels wait for work at
-// its done, if it touches the device. At the border of a trip and of a segment
-// they wait for everything. What follows from other waits isn't waited for
-// again: each engine remembers how far it is behind each other one.
+// Work waits for the kernels before its start, for the work whose done is
+// before its start, and for the producers of its inputs. The kernels wait for
+// work at its done, if it touches the device. At the border of a trip and of a
+// segment they wait for all work. Waits that follow from earlier ones aren't
+// repeated: each engine keeps a vector clock of the other engines.
 
 #ifndef TMC_PASSES_EVENTORDER_H
 #define TMC_PASSES_EVENTORDER_H
@@ -31,18 +31,19 @@ public:
   /// A kernel was launched.
   void launched() { ++at[kCompute]; }
 
-  /// Prints the waits before work of `engine` that reads what the works
-  /// `makers` make. Number the works by what `started` returns.
+  /// Prints the waits before work of `engine` that reads the results of the
+  /// works `makers`, numbered by the results of `started`.
   void beforeStart(mem::Engine engine, llvm::ArrayRef<int32_t> makers,
                    mlir::OpBuilder &b, mlir::Location loc);
-  /// The work stands in the program: prints its event.
+  /// Prints the event of work that is now in the program; returns the work's
+  /// number.
   int32_t started(mem::Engine engine, mlir::OpBuilder &b, mlir::Location loc);
-  /// Its done, with the kernels' wait if it touches the device.
+  /// Prints the done of a work, and the kernels' wait if it touches the device.
   void done(int32_t work, bool touchesDevice, mlir::OpBuilder &b,
             mlir::Location loc);
 
-  /// The kernels wait for all engines; work to come knows nothing of what was,
-  /// since in a loop it comes again.
+  /// The kernels wait for all engines. Later work remembers no earlier waits,
+  /// since a loop repeats it.
   void border(mlir::OpBuilder &b, mlir::Location loc);
 
 private:
@@ -51,13 +52,13 @@ private:
   struct Event {
     int64_t number;
     size_t engine;
-    Clock clock; // What comes after it comes after that.
+    Clock clock; // Entries that come before this event.
   };
 
   Clock at = {};                          // Entries of each engine so far.
-  std::array<Clock, kEngines> known = {}; // What the next entry comes after.
+  std::array<Clock, kEngines> known = {}; // Entries before the next entry.
   std::vector<Event> works;               // Their events.
-  std::vector<int32_t> overOnHost; // Done, of this trip; no kernel waited.
+  std::vector<int32_t> overOnHost; // Done in this trip; no kernel waited.
   std::array<int32_t, kEngines> last = {-1, -1, -1, -1, -1, -1};
   int64_t events = 0;
   Event computed = {-1, kCompute, {}}; // The kernels' last event.

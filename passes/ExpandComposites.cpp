@@ -1,5 +1,5 @@
-// ExpandComposites.cpp - -tmc-expand-composites: norms, softmax and GELU taken
-// apart.
+// ExpandComposites.cpp - -tmc-expand-composites: norms, softmax and GELU as
+// simpler ops.
 
 #include "passes/Passes.h"
 
@@ -133,9 +133,9 @@ static bool isZeroOrOne(Value value) {
   return false;
 }
 
-/// How many of something: a sum of truth values, which kernels make in f32,
-/// exactly as long as it can't exceed f32's whole numbers. (The positions of
-/// tokens that aren't padding are such sums.)
+/// Counts, as sums of truth values: kernels add them in f32, which is exact as
+/// long as the count can't exceed f32's exact integers. (Positions of tokens
+/// that aren't padding are such sums.)
 struct CountInFloats : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,

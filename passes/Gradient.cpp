@@ -60,7 +60,7 @@ LogicalResult Gradient::run(Value loss, Value seed, bool allowsFP16,
   return refuse();
 }
 
-/// Names every op that has no derivative and would need one, or whose gradient
+/// Reports every op that needs a derivative and has none, or whose gradient
 /// would vanish in fp16.
 LogicalResult Gradient::refuse() {
   if (!refused.empty()) {

@@ -12,10 +12,10 @@
 namespace tmc {
 
 /// Gradients of a loss by some of the values that it depends on, its roots.
-/// They are built in the reverse of the ops' order.
+/// They are built in the reverse order of the ops.
 class Gradient {
 public:
-  /// `ops` is all that depends on `roots`, in order. Gradients are built at
+  /// `ops` are all ops that depend on `roots`, in order. Gradients are built at
   /// `b`.
   Gradient(mlir::OpBuilder &b, llvm::ArrayRef<mlir::Operation *> ops,
            llvm::ArrayRef<mlir::Value> roots);
@@ -23,8 +23,9 @@ public:
   /// Walks from `loss`, whose gradient is `seed` (null: 1), to the roots.
   /// `onFinal(root, gradient)` is called as soon as nothing more can be added
   /// to a root's gradient and no later op of the backward pass reads the root;
-  /// never for one that no op reads. Fails, with all that has no derivative, or
-  /// unless `allowsFP16` with all that has a gradient in fp16.
+  /// never for a root that no op reads. Fails, with an error for each op
+  /// without a derivative, and, unless `allowsFP16`, for each with a gradient
+  /// in fp16.
   llvm::LogicalResult
   run(mlir::Value loss, mlir::Value seed, bool allowsFP16,
       llvm::function_ref<void(mlir::Value, mlir::Value)> onFinal);

@@ -1,12 +1,12 @@
-// LayOutCodes.cpp - codes of 8 bits in the order in which a card sums them.
+// LayOutCodes.cpp - codes of 8 bits in the order in which a GPU sums them.
 //
 //     one scale           nn.quantize               ->  nn.quantize_both
-//     128 of rows, and    nn.quantize, nn.quantize  ->  nn.quantize_blocks
-//     of columns
+//     128 of rows and of columns:
+//                         nn.quantize, nn.quantize  ->  nn.quantize_blocks
 //     squares             nn.quantize               ->  nn.quantize_blocks
 //
-// One scale's codes are the same in both orders. In blocks that go along what
-// is summed each order has its own, and their scales are packed (Scales.h).
+// Codes with one scale are the same in both orders. Codes in blocks along the
+// summed dimension differ by order, and their scales are packed (Scales.h).
 
 #include "passes/Passes.h"
 
@@ -61,8 +61,8 @@ struct LayOutCodes : impl::LayOutCodesBase<LayOutCodes> {
   }
 
 private:
-  /// `codes` with their innermost dimensions exchanged: from the kernel that
-  /// makes them, if that can be.
+  /// `codes` with their two innermost dimensions exchanged: if possible, by the
+  /// kernel that makes the codes.
   Value turned(Value codes) {
     if (Value known = made.lookup(codes))
       return known;
@@ -78,7 +78,7 @@ private:
     return made[codes] = result;
   }
 
-  /// The quantization of whose codes `op` is a view.
+  /// The quantization whose codes `op` views.
   nn::QuantizeOp quantizedBehindView(Operation *op) {
     if (!op || !isView(op))
       return nullptr;
@@ -86,8 +86,8 @@ private:
     return source && op->getOperand(0) == source.getCodes() ? source : nullptr;
   }
 
-  /// Quantizes in the shape of `type`, in both orders, and takes the place of
-  /// `op` and of the view of its codes that has this shape.
+  /// Quantizes in the shape of `type`, in both orders. Replaces `op`, and the
+  /// view of its codes that has this shape.
   nn::QuantizeBothOp makeBoth(nn::QuantizeOp op, RankedTensorType type,
                               Operation *view = nullptr) {
     OpBuilder b(op);
@@ -132,14 +132,14 @@ private:
   // Scales of blocks
   //===--------------------------------------------------------------------===//
 
-  /// A product with scales of blocks, and what quantizes its factors.
+  /// A product with scales of blocks, and the ops that quantize its factors.
   struct InBlocks {
     nn::MatmulOp product;
     nn::QuantizeOp factors[2];
   };
 
-  /// `op` as a product that a card has: of matrices quantized in blocks that go
-  /// along what it sums over, one of them at least in rows.
+  /// `op` as a product that a GPU supports: of matrices quantized in blocks
+  /// along the summed dimension, at least one of them in rows.
   std::optional<InBlocks> inBlocks(nn::MatmulOp op) {
     if (!op.getLhsScale() || tensorType(op.getLhs()).getRank() != 2)
       return std::nullopt;
@@ -183,7 +183,7 @@ private:
     op.setTransposeRhs(true);
   }
 
-  /// What makes all codes in rows, or in squares, of what `op` quantizes.
+  /// The op that makes all codes, in rows or in squares, of the input of `op`.
   nn::QuantizeBlocksOp blocksOf(nn::QuantizeOp op) {
     RankedTensorType type = tensorType(op.getCodes());
     ScaleBlock block = *nn::scaleBlockOf(type, tensorType(op.getScale()));
@@ -212,7 +212,8 @@ private:
   }
 
   DenseMap<Value, Value> made;
-  SmallVector<Operation *> replaced; // In the order in which they can go.
+  SmallVector<Operation *> replaced; // In the order in which they can be
+                                     // erased.
   llvm::MapVector<std::tuple<Value, Type, unsigned>, nn::QuantizeBlocksOp>
       blocks;
 };

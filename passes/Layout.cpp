@@ -1,9 +1,10 @@
-// Layout.cpp - -tmc-layout: convolutions and what is around them, channels
+// Layout.cpp - -tmc-layout: convolutions and the ops around them, channels
 // last.
 //
-// Each op that has the choice takes it between two transposes. Then transposes
-// move down, through pointwise work, concatenations, pads, slices and
-// reductions, until two meet and cancel; what remains stands at the borders.
+// Each op that supports both layouts takes channels last between two
+// transposes. Then transposes move down, through pointwise work,
+// concatenations, pads, slices and reductions, until two meet and cancel; the
+// others stay at the borders.
 
 #include "passes/Passes.h"
 #include "passes/raise/Matchers.h"
@@ -62,12 +63,10 @@ Type permutedType(Type type, ArrayRef<int64_t> perm) {
 }
 
 //===----------------------------------------------------------------------===//
-// Ops that have the choice
-//===----------------------------------------------------------------------===//
+// Ops that support both layouts
 
 /// `OpTy` with channels last; the first `activations` operands and, if
-/// `isImage`, result 0 are activations, the rest has no channels dimension to
-/// move.
+/// `isImage`, result 0 are activations, the others have no channels dimension.
 template <typename OpTy, unsigned activations = 1, bool isImage = true>
 struct TakeChannelsLast : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
@@ -111,7 +110,7 @@ ArrayRef<int64_t> firstPermutation(ValueRange values) {
 }
 
 /// All of `values` with `perm` undone, or none if one of them would need a
-/// transpose for it.
+/// transpose.
 SmallVector<Value> undone(OpBuilder &b, ValueRange values,
                           ArrayRef<int64_t> perm) {
   SmallVector<int64_t> back = inverse(perm);
@@ -189,7 +188,7 @@ struct SinkThroughReduce : OpRewritePattern<ReduceOp> {
     llvm::sort(dims);
     Value reduce = ReduceOp::create(b, op.getLoc(), transpose.getInput(),
                                     op.getKind(), dims);
-    // What is left of the permutation, in the numbers of what is left.
+    // The permutation of the kept dimensions, in their new numbers.
     SmallVector<int64_t> rest;
     for (int64_t from : kept)
       rest.push_back(

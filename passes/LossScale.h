@@ -1,10 +1,9 @@
 // LossScale.h - the loss times a number, so that 16-bit gradients don't vanish.
 //
-// fp16 has no numbers below 2^-24: small gradients would be zeros. So the
-// loss's gradient begins as a scale, which every other one is then multiplied
-// by, and updates divide it out again. Where that makes one too large for fp16,
-// the step leaves parameters and moments as they are. The scale is state of the
-// step:
+// fp16 has no numbers below 2^-24: small gradients would become zeros. So the
+// loss's gradient begins as a scale, which multiplies all other gradients, and
+// updates divide by it. If a scaled gradient is too large for fp16, the step
+// leaves parameters and moments as they are. The scale is state of the step:
 //
 //     none
 //     1024                  stays
@@ -12,9 +11,9 @@
 //                           without one, at first 65536
 //     dynamic(start=65536,growth=2,backoff=0.5,interval=2000)
 //
-// What dynamic does is what PyTorch's GradScaler does, and so are its defaults
-// (torch.amp.GradScaler). A step counts its updates itself then: those that it
-// skipped aren't among them.
+// Dynamic scales follow PyTorch's GradScaler, with its defaults
+// (torch.amp.GradScaler). A step then counts its updates itself: skipped ones
+// don't count.
 
 #ifndef TMC_PASSES_LOSSSCALE_H
 #define TMC_PASSES_LOSSSCALE_H
@@ -30,7 +29,7 @@ namespace tmc {
 
 struct LossScale {
   double start = 65536, growth = 2, backoff = 0.5;
-  int64_t interval = 2000; // 0: it never moves.
+  int64_t interval = 2000; // 0: the scale is constant.
 
   /// The scale of `text`, nothing for "none" and "", or a message.
   static llvm::Expected<std::optional<LossScale>> parse(llvm::StringRef text);
@@ -45,15 +44,15 @@ struct LossScale {
   std::array<State, 3> states(mlir::Builder &b) const;
 
   struct Step {
-    mlir::Value number;               // Of this update, or 0.
+    mlir::Value number;               // This update's, or 0.
     std::array<mlir::Value, 3> moved; // The states' new values.
   };
-  /// What the gradients' norm makes of the states.
+  /// Builds the new states from the norm of the gradients.
   Step build(mlir::OpBuilder &b, mlir::Location loc, mlir::Value norm,
              llvm::ArrayRef<mlir::Value> states) const;
 };
 
-/// Refuses fp16 gradients of a loss that isn't scaled: those of `ops`.
+/// Emits errors for `ops`, whose fp16 gradients need a scaled loss.
 llvm::LogicalResult emitUnscaled(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace tmc

@@ -26,8 +26,8 @@ namespace {
 using planning::kNone;
 using planning::ValueId;
 
-/// Lowers one step. The problem of the planned step says which values share
-/// bytes; everything else follows from the ops.
+/// Lowers one step. The problem of the planned step defines the values that
+/// share bytes; everything else follows from the ops.
 class Lowering {
 public:
   Lowering(train::StepOp step, StepProblem stated)
@@ -74,8 +74,8 @@ private:
     owner[std::max(a, b)] = std::min(a, b); // Arguments come first.
   }
 
-  /// A kernel that makes the next trip's value from this one's writes it over
-  /// what it reads: they are one buffer.
+  /// A kernel that makes the next trip's value from this one's overwrites it:
+  /// both are one buffer.
   LogicalResult checkCarried() {
     const planning::Problem &problem = stated.problem;
     for (const auto &segment : solution.segments)
@@ -111,7 +111,7 @@ private:
       }
     for (size_t i = 0; i < owner.size(); ++i) {
       const planning::Value &value = problem.values[i];
-      if (value.updates != kNone) // A copy takes an old home's place, too.
+      if (value.updates != kNone) // A copy replaces the old home, too.
         unite(i, value.updates);
       if (value.carriedFrom != kNone)
         unite(i, value.carriedFrom);
@@ -124,7 +124,7 @@ private:
     return planning::nameOf(stated.problem.values[id].valueClass);
   }
 
-  /// What the runtime must know of an argument.
+  /// The attributes of an argument for the runtime.
   DictionaryAttr tensorOf(BlockArgument argument) {
     Builder b(step.getContext());
     SmallVector<NamedAttribute> attrs(
@@ -167,7 +167,7 @@ private:
     }
   }
 
-  /// The type of a loop's zeros: that of the sum that begins as them.
+  /// The type of a loop's zeros: the type of the sum that they initialize.
   Type typeOfZeros(ValueId zeros) {
     for (size_t i = 0; i < owner.size(); ++i)
       if (stated.problem.values[i].initial == zeros)
@@ -175,7 +175,7 @@ private:
     llvm_unreachable("zeros that no sum begins as");
   }
 
-  /// The buffer, or a view of it, that `value` is.
+  /// The buffer of `value`, or a view of it.
   Value memrefOf(Value value, OpBuilder &b) {
     if (Value known = views.lookupOrNull(value))
       return known;
@@ -203,8 +203,8 @@ private:
                        b);
   }
 
-  /// The buffer of value `id`, as `type`: a buffer that several values share
-  /// has the shape of one of them.
+  /// The buffer of value `id`, viewed as `type`: a buffer of several values has
+  /// the shape of one of them.
   Value wholeBuffer(ValueId id, Type type, OpBuilder &b) {
     Value buffer = bufferOf.at(find(id));
     MemRefType wanted = contiguous(type);
@@ -215,7 +215,7 @@ private:
 
   Value loopIndex;
   EventOrder order;
-  /// The number of each work that isn't done.
+  /// The number of each work in progress.
   llvm::DenseMap<Operation *, int32_t> inFlight;
 
   void lowerBlock(Block &block, OpBuilder &b) {
@@ -234,7 +234,7 @@ private:
     order.border(b, block.getParentOp()->getLoc());
   }
 
-  /// The start of a copy, or of a launch on the host.
+  /// Lowers the start of a copy, or of a launch on the host.
   void lowerWork(Operation *op, OpBuilder &b) {
     SmallVector<int32_t> makers;
     for (Value operand : op->getOperands())
@@ -246,7 +246,7 @@ private:
       order.beforeStart(engine, makers, b, op->getLoc());
       lowerLaunch(kernel, b);
     } else {
-      // A part of a buffer that others share moves with its own bytes only.
+      // A value in a part of a shared buffer moves its own bytes only.
       Value source = memrefOf(op->getOperand(0), b);
       Value target = wholeBuffer(stated.idOf.lookup(op->getResult(0)),
                                  op->getResult(0).getType(), b);
@@ -333,7 +333,7 @@ private:
     bool carried = false;
     if (accumulates) {
       Value acc = op->getOperand(op.getAccumulator());
-      // The sum itself, on its first trip, holds nothing yet.
+      // On the first trip the sum is uninitialized.
       auto argument = dyn_cast<BlockArgument>(acc);
       carried = argument && argument.getOwner()->getParentOp() != step;
       inputs.erase(inputs.begin() + op.getAccumulator());
@@ -365,7 +365,8 @@ private:
 
   /// The symbol of a kernel with `op`'s body: equal bodies share one.
   std::string outline(nn::FusedOp original) {
-    // Streams are parameters of the kernel: bodies that differ in them are one.
+    // Random streams are parameters of the kernel: bodies that differ only in
+    // streams share a kernel.
     OwningOpRef<nn::FusedOp> plain(cast<nn::FusedOp>(original->clone()));
     nn::FusedOp op = *plain;
     int64_t stream = 0;

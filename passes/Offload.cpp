@@ -54,12 +54,12 @@ mlir::FailureOr<OffloadSpec> tmc::offloadNamed(mlir::Operation *op,
                              << llvm::toString(spec.takeError()));
 }
 
-/// What is smaller than this part of the step isn't worth a transfer: beside
-/// the limit of `MoveOptions::leastBytes`, which means large steps.
+/// Values smaller than this part of the step aren't moved. The limit
+/// `MoveOptions::leastBytes` holds as well; this part matters for large steps.
 static constexpr int64_t kLeastPart = 1024;
 
-/// The runtime's table of the file's blocks is in the host's memory: as large
-/// as the largest file may ask for.
+/// The runtime's table of the file's blocks is in the host's memory. This
+/// reserves the size for the largest possible file.
 static void reserveFileTable(planning::Problem &problem) {
   if (problem.spaces.size() <= size_t(kFileSpace))
     return;

@@ -1,15 +1,15 @@
-// Offload.h - `--offload`: what of a step may leave the device.
+// Offload.h - `--offload`: the values of a step that may leave the device.
 //
 //     none           nothing
-//     activations    what kernels make: activations, gradients
-//     optimizer      moments; an update on the device has them fetched, one on
-//                    the host has the parameter brought, and sends it back
+//     activations    results of kernels: activations, gradients
+//     optimizer      moments; an update on the device fetches them, one on
+//                    the host fetches the parameter and sends it back
 //     parameters     parameters
 //     all            all of them; or several, as "activations,optimizer"
-//     auto           all of them, where the step doesn't fit without, or is
-//                    slowed down by recomputing and a hundredth quicker so
+//     auto           all of them, if the step doesn't fit without moves, or
+//                    recomputes and gets at least 1 % faster by moves
 //
-// What may leave leaves where that makes the step quicker.
+// A value leaves only if that makes the step faster.
 
 #ifndef TMC_PASSES_OFFLOAD_H
 #define TMC_PASSES_OFFLOAD_H
@@ -34,13 +34,13 @@ struct OffloadSpec {
   static constexpr OffloadSpec all() { return {true, true, true, false}; }
   static constexpr OffloadSpec asNeeded() { return {true, true, true, true}; }
 
-  /// The specification as the flag takes it.
+  /// The specification as text for the flag.
   std::string text() const;
   /// An error: a message for the user.
   static llvm::Expected<OffloadSpec> parse(llvm::StringRef text);
 };
 
-/// The specification that the option of a pass says in words. Fails at `op`.
+/// The specification in the text of a pass's option. Fails at `op`.
 mlir::FailureOr<OffloadSpec> offloadNamed(mlir::Operation *op,
                                           llvm::StringRef text);
 
@@ -51,8 +51,8 @@ struct SpaceBudgets {
   int64_t file = 0;    // 0: there is none; -1: the target's.
 };
 
-/// Offers in a step's problem what `spec` lets leave, at the rates of `target`,
-/// and sets its budgets.
+/// Adds the moves that `spec` allows to a step's problem, at the rates of
+/// `target`, and sets its budgets.
 absl::Status offerMoves(StepProblem &stated, const OffloadSpec &spec,
                         const Target &target, const SpaceBudgets &budgets);
 

@@ -1,8 +1,8 @@
-// OnTarget.h - the passes that ask for the target, for a caller that has it.
+// OnTarget.h - passes that need the target, for callers that have it.
 //
 // A pipeline finds its target once and gives it to each pass as a value. The
-// option `target` of these passes names the same one for a reproducer, and for
-// `tmc-opt`, which has text only: there a pass reads the file that it names.
+// option `target` of these passes names the same target for a reproducer and
+// for `tmc-opt`, which have text only: the pass then reads the named file.
 
 #ifndef TMC_PASSES_ONTARGET_H
 #define TMC_PASSES_ONTARGET_H

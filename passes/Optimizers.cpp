@@ -22,7 +22,7 @@ double OptimizerRule::decayOf(StringRef name, RankedTensorType type) const {
   return weightDecay;
 }
 
-/// `type`, its floats kept in 32 bits or in 16.
+/// `type` with floats of 32 bits, or of 16.
 static RankedTensorType keptIn(RankedTensorType type, bool isNarrow) {
   auto element = dyn_cast<FloatType>(type.getElementType());
   if (!element || element.getWidth() > 32)
@@ -79,8 +79,8 @@ protected:
   double beta1, beta2, epsilon;
 };
 
-/// AdamW whose moments are codes, and a scale for each block of them, as `Op`
-/// has them; those of small params, and of what `isCoded` leaves out, are
+/// AdamW whose moments are codes with a scale for each block, as in `Op`.
+/// Moments of small params, and of those that `isCoded` excludes, are plain
 /// AdamW's.
 template <typename Op> class CodedAdamW : public AdamW {
 public:
@@ -114,8 +114,8 @@ public:
   }
 
 protected:
-  /// Sources: as bitsandbytes 0.43 has it (min_8bit_size), and section 2.3 of
-  /// the paper that runtime/kernels/Adam.h names; torchao's _AdamBase.
+  /// Sources: bitsandbytes 0.43 (min_8bit_size), and section 2.3 of the paper
+  /// named in runtime/kernels/Adam.h; torchao's _AdamBase.
   static constexpr double kFewestCoded = 4096;
 
   virtual bool isCoded(const TrainedParam &param) const {
@@ -137,7 +137,7 @@ protected:
   }
 };
 
-/// Codes tables, too, as torchao does.
+/// Tables get codes, too, as in torchao.
 class AdamW4bit : public CodedAdamW<train::AdamW4bitOp> {
 public:
   explicit AdamW4bit(Spec &spec) : CodedAdamW(spec, "scale") {}
@@ -242,7 +242,7 @@ template <typename Rule> std::unique_ptr<OptimizerRule> make(Spec &spec) {
 struct Entry {
   const char *name;
   std::unique_ptr<OptimizerRule> (*make)(Spec &);
-  bool hasMomentType; // Or its moments' types are its own.
+  bool hasMomentType; // False: the rule fixes its moments' types.
 };
 constexpr Entry kRules[] = {{"adafactor", make<Adafactor>, false},
                             {"adamw", make<AdamW>, true},

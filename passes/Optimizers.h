@@ -1,6 +1,6 @@
 // Optimizers.h - optimizer rules: which states a param needs, and its update.
 //
-// A rule is named and parameterised by a text, as `--optimizer` takes it:
+// A rule has a name and parameters, in the text of `--optimizer`:
 //
 //     adamw(beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.01,
 //           decay=all|matrices,no_decay=GLOB|GLOB,clip=1.0)
@@ -11,22 +11,22 @@
 //     lion(beta1=0.9,beta2=0.99,weight_decay=0,...)
 //     sgd(momentum=0.9,dampening=0,nesterov=0,weight_decay=0,...)
 //
-// All of them take `master=f32|none`: parameters are kept in f32, the masters
-// of what a narrower step computes with, or in bf16 alone; adamw, lion and sgd
-// take `moments=f32|bf16`, too. What is kept in bf16 is rounded by chance
+// All rules accept `master=f32|none`: parameters are kept in f32, as masters of
+// a narrower step, or in bf16 alone; adamw, lion and sgd accept
+// `moments=f32|bf16`, too. Values kept in bf16 are rounded stochastically
 // (runtime/kernels/Stochastic.h).
 //
-// Defaults are PyTorch's, and lion's those of its authors. `decay=matrices`
-// exempts tensors of fewer than two dimensions from weight decay, `no_decay`
-// those whose names match a glob. `clip` bounds the global norm of the
-// gradients. `adamw8bit` keeps moments in 8 bits, but those of params of fewer
-// than min_size elements and of tables that rows are gathered from, whose
-// gradients are mostly zeros: they are `adamw`'s. `adamw4bit` is torchao's,
-// which keeps moments in 4 bits but for those of params of fewer than min_size
-// elements or of a number that 128 doesn't divide. `adafactor` keeps a second
-// moment for each row and each column, or element where there is one dimension.
-// Further rules register beside these; a state's name, type and shape belong to
-// the rule, and so does the type that a param is kept in.
+// Defaults are PyTorch's; lion's are its authors'. `decay=matrices` exempts
+// tensors of fewer than two dimensions from weight decay, `no_decay` those
+// whose names match a glob. `clip` bounds the global norm of the gradients.
+// `adamw8bit` keeps moments in 8 bits. Exceptions are params of fewer than
+// min_size elements, and tables from which rows are gathered, since most of
+// their gradients are zeros: these use `adamw`. `adamw4bit` is torchao's, which
+// keeps moments in 4 bits, except for params of fewer than min_size elements or
+// of a number not divisible by 128. `adafactor` keeps a second moment for each
+// row and each column, or for each element of a one-dimensional param. New
+// rules register beside these; a rule defines the names, types and shapes of
+// its states, and the type of its params.
 
 #ifndef TMC_PASSES_OPTIMIZERS_H
 #define TMC_PASSES_OPTIMIZERS_H
@@ -43,7 +43,7 @@ namespace tmc {
 
 /// A param that is trained.
 struct TrainedParam {
-  mlir::RankedTensorType type; // That it is kept in.
+  mlir::RankedTensorType type; // The stored type.
   bool isGathered = false;     // A table: rows of it are looked up.
 };
 
@@ -53,20 +53,20 @@ struct OptimizerSlot {
   mlir::RankedTensorType type;
 };
 
-/// What one update reads.
+/// Inputs of one update.
 struct UpdateInputs {
-  llvm::StringRef name; // The param's, for masks.
+  llvm::StringRef name; // The param's name, for masks.
   TrainedParam trained;
   mlir::Value param, grad;
   llvm::SmallVector<mlir::Value> slots;
   mlir::Value lr, step;
   mlir::Value clip; // Null: no clipping.
-  /// The number of the draws that round what is kept in 16 bits; the rule says
-  /// whether there is any.
+  /// The number of the random stream for stochastic rounding to 16 bits; the
+  /// rule decides whether to use it.
   int64_t stream;
 };
 
-/// What it makes.
+/// Results of one update.
 struct UpdateOutputs {
   mlir::Value param;
   llvm::SmallVector<mlir::Value> slots;
@@ -77,7 +77,7 @@ class OptimizerRule {
 public:
   virtual ~OptimizerRule() = default;
 
-  /// The type that a trained param is kept in, which the model has as `type`.
+  /// The stored type of a trained param whose type in the model is `type`.
   mlir::RankedTensorType storedType(mlir::RankedTensorType type) const;
   virtual std::vector<OptimizerSlot>
   slotsOf(const TrainedParam &param) const = 0;
@@ -89,12 +89,12 @@ public:
   /// The weight decay of a param.
   double decayOf(llvm::StringRef name, mlir::RankedTensorType type) const;
 
-  /// The rule of `text`, or a message that names what is wrong.
+  /// The rule of `text`, or a message that explains the error.
   static llvm::Expected<std::unique_ptr<OptimizerRule>>
   create(llvm::StringRef text);
 
 protected:
-  /// The type that a moment of `param` is kept in.
+  /// The stored type of a moment of `param`.
   mlir::RankedTensorType momentType(const TrainedParam &param) const;
 
   double clip = 0, weightDecay = 0;

@@ -23,8 +23,8 @@ RankedTensorType tmc::pieceType(Type type, const Part &part, Samples samples) {
 
 Part tmc::reshaped(const Part &part, ArrayRef<int64_t> from,
                    ArrayRef<int64_t> to) {
-  // The samples begin a new run after every `before`-th part of the elements.
-  // They are in the dimension that such parts end in.
+  // The samples begin a new run after every `before`-th part of the elements,
+  // so they are in the dimension in which such parts end.
   int64_t before = llvm::product_of(from.take_front(part.dim)) * part.runs;
   int64_t outer = 1;
   for (auto [dim, size] : llvm::enumerate(to)) {
@@ -39,14 +39,14 @@ Part tmc::reshaped(const Part &part, ArrayRef<int64_t> from,
 
 static Rejoined refuse(std::string why) { return {{}, std::move(why)}; }
 
-/// Whether the places `ids` of each sample are in rows of its own of `table`,
-/// which has as many for each.
+/// Whether the row numbers `ids` of each sample refer to rows of its own in
+/// `table`, which has equally many for each sample.
 static bool areInOwnRows(const Part &ids, Type table, Samples samples) {
   int64_t rows = cast<RankedTensorType>(table).getDimSize(0);
   return ids.isCut() && ids.shift > 0 && ids.shift * samples.all == rows;
 }
 
-/// The shift of an op's result, where some operand has one; nothing where the
+/// The shift of an op's result, if an operand has a shift; nothing if the
 /// result doesn't follow from the operands' pieces.
 static std::optional<int64_t> shiftOf(Operation *op, ArrayRef<Part> operands) {
   auto equal = [&](ArrayRef<Part> parts) -> std::optional<int64_t> {
@@ -67,7 +67,7 @@ static std::optional<int64_t> shiftOf(Operation *op, ArrayRef<Part> operands) {
   if (isa<arith::SelectOp>(op) && operands[0].shift == 0)
     return equal(operands.drop_front());
   if (isa<arith::CmpIOp>(op) && equal(operands))
-    return 0; // Both sides move alike.
+    return 0; // Both sides have the same shift.
   if (isa<arith::AddIOp>(op))
     return operands[0].shift + operands[1].shift;
   if (isa<arith::SubIOp>(op))
@@ -84,7 +84,7 @@ static std::optional<int64_t> shiftOf(Operation *op, ArrayRef<Part> operands) {
   return std::nullopt;
 }
 
-/// Of ops with an operand that has a shift.
+/// `rejoin` for ops with an operand that has a shift.
 static Rejoined rejoinCounted(Operation *op, ArrayRef<Part> operands,
                               Samples samples) {
   if (auto lookup = dyn_cast<EmbeddingOp>(op)) {
@@ -112,7 +112,7 @@ static Rejoined rejoinCounted(Operation *op, ArrayRef<Part> operands,
 }
 
 Rejoined tmc::rejoin(Operation *op, ArrayRef<Part> operands, Samples samples) {
-  const Part *first = nullptr; // That is cut.
+  const Part *first = nullptr; // The first cut operand.
   bool isCounted = false;
   SmallVector<int64_t> dims;
   for (const Part &part : operands) {
@@ -148,7 +148,7 @@ Rejoined tmc::rejoin(Operation *op, ArrayRef<Part> operands, Samples samples) {
                                ? Part::along(how.dim, first->runs)
                            : how.kind == Rejoin::Sum ? Part{Part::Sum}
                                                      : Part{});
-    // Runs are kept where each index has its own result.
+    // Runs stay if each index has its own result.
     int64_t cutSize = tensorType(op->getOperand(first - operands.begin()))
                           .getDimSize(first->dim);
     if (first->runs > 1 && how.kind == Rejoin::Concat &&

@@ -1,16 +1,16 @@
-// Peel.cpp - -tmc-peel: the last run of a micro-batch loop in a list of its
+// Peel.cpp - -tmc-peel: the last trip of a micro-batch loop in a list of its
 // own.
 //
-// A loop runs one list in every trip, and what it carries stays where it is. In
-// a list of its own the last trip may order, recompute and move as it likes:
-// updates begin while it still runs. Of two trips nothing is left of the loop,
-// and a gradient's first part is a value like any other, which may leave the
-// device until the second is added to it.
+// A loop runs one list in every trip, and its carried values stay in place. In
+// a list of its own the last trip may have its own order, recomputations and
+// moves: updates begin while it still runs. With two trips no loop is left, and
+// the first part of a gradient is an ordinary value, which may leave the device
+// until the second part is added.
 //
-// Where the last piece is smaller, it stands behind the loop already.
+// If the last piece is smaller, it follows the loop already.
 //
-// No bit changes: the kernels are the loop's own. Its first trip writes where
-// the others add; so does a first trip that stands alone.
+// No bit changes: the kernels are the loop's own. A first trip writes its sums
+// without adding, in a loop and alone.
 
 #include "passes/Passes.h"
 
@@ -37,7 +37,7 @@ Value rowsOf(OpBuilder &b, Location loc, Value slice, int64_t from,
   return nn::SliceOp::create(b, loc, type, slice, offsets, steps);
 }
 
-/// Marks what the last trip runs in names, which are those of the model.
+/// Adds ".last" to the model's names in the last trip.
 void nameLast(Operation *op) {
   op->walk([](Operation *inner) {
     if (auto name = dyn_cast<NameLoc>(inner->getLoc()))
@@ -48,8 +48,8 @@ void nameLast(Operation *op) {
   });
 }
 
-/// The loop's body once more, at `b`, on these pieces and carried values.
-/// Returns what it yields.
+/// Clones the loop's body at `b`, on these pieces and carried values. Returns
+/// the yielded values.
 SmallVector<Value> runOnce(OpBuilder &b, train::MicroBatchOp loop,
                            ValueRange arguments, bool isLast) {
   IRMapping map;
@@ -63,13 +63,13 @@ SmallVector<Value> runOnce(OpBuilder &b, train::MicroBatchOp loop,
   return yielded;
 }
 
-/// Lets a kernel that adds onto zeros write instead: it needs no such buffer.
+/// Lets a kernel that adds to zeros write instead: it needs no buffer of zeros.
 void dropAccumulator(OpOperand &use) {
   nn::accumulatorOf(use.getOwner())->clear();
 }
 
-/// Moves zeros that a generated kernel reads into its body, if its sums run as
-/// before.
+/// Moves zeros that a generated kernel reads into its body, if its loops stay
+/// the same.
 bool moveInto(nn::FusedOp fused, unsigned index) {
   std::optional<nn::FusedPlan> before = nn::planFused(fused.getBlock());
   auto copy = cast<nn::FusedOp>(fused->clone());
@@ -93,8 +93,8 @@ bool moveInto(nn::FusedOp fused, unsigned index) {
   return true;
 }
 
-/// Has the first trip begin without the zeros that stand for what it is
-/// carried. Where a kernel can't do without, it reads a constant.
+/// Removes the zeros that stand for the first trip's carried values. A kernel
+/// that needs them reads a constant.
 void beginWithNothing(Value zeros) {
   for (OpOperand &use : llvm::make_early_inc_range(zeros.getUses())) {
     auto kernel = dyn_cast<KernelOpInterface>(use.getOwner());
@@ -127,8 +127,8 @@ void peel(train::MicroBatchOp loop) {
   const int64_t before = int64_t(loop.getCount()) - 1;
   auto pieces =
       loop.getBlock().getArguments().take_front(loop.getSlices().size());
-  SmallVector<Value> head, last; // What the trips before it take, and it.
-  SmallVector<Value> zeros;      // What a first trip alone is carried.
+  SmallVector<Value> head, last; // Inputs of the earlier trips, of the last.
+  SmallVector<Value> zeros;      // The carried values of a single first trip.
   for (auto [slice, piece] : llvm::zip(loop.getSlices(), pieces)) {
     auto type = cast<RankedTensorType>(piece.getType());
     const int64_t rows = type.getDimSize(0);

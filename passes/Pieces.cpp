@@ -126,7 +126,7 @@ LogicalResult Pieces::build(OpBuilder &b, const Request &request,
   SmallVector<Value> inputs(request.args.take_front(kept));
   inputs.append(buildFacts(b, request.args));
 
-  // What is cut: batch arguments, then the rows' numbers of each output.
+  // Cut values: batch arguments, then the row numbers of each output.
   SmallVector<unsigned> cut;
   SmallVector<Value> wholes;
   SmallVector<Type> equal, last; // Types of their pieces.

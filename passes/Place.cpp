@@ -53,7 +53,7 @@ private:
     return success();
   }
 
-  /// The plan's promise, counted again from what will run.
+  /// Compares the plan's live peak with that of the program.
   LogicalResult checkPeak(mem::ProgramOp program, const MemLiveness &liveness,
                           mem::SpaceKind space) {
     std::optional<PlanRecord> plan = PlanRecord::of(program);

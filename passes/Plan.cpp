@@ -67,7 +67,7 @@ struct Plan : impl::PlanBase<Plan> {
       if (!absl::IsFailedPrecondition(plan.status()) &&
           !absl::IsUnavailable(plan.status()))
         return defect(plan.status().ToString());
-      // Somebody else's planner, not ours.
+      // An external planner failed.
       emitFault(getOperation().getLoc(), FailureKind::Input)
           << std::string(plan.status().message());
       return signalPassFailure();
@@ -125,7 +125,7 @@ private:
     signalPassFailure();
   }
 
-  /// Writes the plan's figures where reports and tests find them.
+  /// Writes the plan's figures for reports and tests.
   void writeDown(const StepProblem &stated, const planning::Plan &plan) {
     const planning::Problem &problem = stated.problem;
     PlanRecord record;

@@ -1,5 +1,5 @@
-// Plan.h - the plan pass for a caller that has plans of its own, or that wants
-// to know why.
+// Plan.h - the plan pass with hooks, for callers that plan themselves or record
+// the plan.
 
 #ifndef TMC_PASSES_PLAN_H
 #define TMC_PASSES_PLAN_H
@@ -16,33 +16,32 @@
 namespace tmc {
 
 struct PlanHooks {
-  /// Answers the problem in place of `planning::solve`. The answer is verified
-  /// like any other. Its `smallestFoundBytes` and `impossibleBelowBytes` are
-  /// reported as they are.
+  /// Replaces `planning::solve`. The answer is verified in the same way. Its
+  /// `smallestFoundBytes` and `impossibleBelowBytes` are reported unchecked.
   std::function<absl::StatusOr<planning::Plan>(const planning::Problem &)>
       solve;
-  /// Answers a problem with moves in place of `planning::fitSpaces`.
+  /// Replaces `planning::fitSpaces` for a problem with moves.
   std::function<absl::StatusOr<planning::FittedSpaces>(
       const planning::Problem &, const planning::SpaceFitOptions &)>
       fit;
-  /// Sees a plan before it is written into the step, or the smallest one before
-  /// it is found too large. The problem is the one that was solved, which may
-  /// have other trip counts than the stated one.
+  /// Receives a plan before it is written into the step, or the smallest one
+  /// before it is refused as too large. The problem is the solved one, which
+  /// may have other trip counts than the stated one.
   std::function<void(const StepProblem &, const planning::Problem &,
                      const planning::Plan &)>
       observe;
 };
 
-/// Whether planning's checked sums would refuse the problem, which only absurd
-/// sizes reach.
+/// Whether the problem overflows planning's checked sums, which happens only at
+/// absurd sizes.
 bool isTooLargeToPlan(const planning::Problem &problem);
 
-/// A plan with moves, and the figures that it promises. Fails where the problem
-/// is malformed, or an answer is wrong; a plan over the budget isn't feasible.
+/// A plan with moves, and its figures. Fails if the problem is malformed or an
+/// answer is wrong; a plan over the budget is no failure: it isn't feasible.
 struct MovedStep {
   planning::FittedSpaces fitted;
   PlanRecord record;
-  planning::Plan plan; // The same, as reports know it.
+  planning::Plan plan; // The same plan, in the form for reports.
 };
 absl::StatusOr<MovedStep> planMoves(StepProblem &stated,
                                     const OffloadSpec &spec,

@@ -10,7 +10,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What a plan moves in a step, and how often it recomputes.
+/// Counts the moved bytes and the recomputations of a plan.
 void countMoves(const Problem &problem, const Solution &solution,
                 PlanRecord &record) {
   record.recomputedOps = record.toHostBytes = record.toDeviceBytes =
@@ -45,7 +45,7 @@ void countMoves(const Problem &problem, const Solution &solution,
     }
 }
 
-/// The verifier's word on a plan within its budgets.
+/// Verifies a plan within its budgets.
 absl::Status verifyFitted(const Problem &problem, const SpacePlan &plan) {
   Claim claim;
   claim.peakBytes = plan.peakBytes[0];

@@ -103,7 +103,7 @@ private:
     for (int32_t taken : execution.overwrites) {
       const planning::Overwrite &overwrite = recipe.overwrites[taken];
       if (overwrite.must)
-        continue; // An update has no choice.
+        continue; // An update must overwrite.
       remark::passed(locOfRow(row), opts("InPlace"))
           << metric("launch", row)
           << metric("value", problem.values[overwrite.written].name)
@@ -112,7 +112,8 @@ private:
     }
   }
 
-  /// The launch after which only updates run.
+  /// Reports updates with other work behind them: finds the launch after which
+  /// only updates run.
   void emitEarlyUpdates() {
     auto updates = [&](int32_t row) {
       const planning::Recipe &recipe =

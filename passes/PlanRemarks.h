@@ -4,12 +4,12 @@
 // `--remark-format=yaml --remarks-output-file=FILE` as YAML. Bytes are those of
 // the value, times picoseconds, launches count from 0 in the planned step.
 //
-//     Peak         where the most bytes are alive
-//     Kept         a gap between two uses of a value, held: what making it
-//                  again costs at least, what its bytes are worth there
-//     Recomputed   a gap that isn't held: what was paid
-//     Recipe       a recomputation by something else than the value's kernel: a
-//                  part of a fused one, from kept results of it
+//     Peak         the moment with the most live bytes
+//     Kept         a gap between two uses of a value, held: the least cost of
+//                  recomputing the value, the worth of its bytes in the gap
+//     Recomputed   a gap that isn't held: the cost of recomputation
+//     Recipe       a recomputation by another kernel than the value's: a part
+//                  of a fused one, from its kept results
 //     InPlace      a result in the storage of an operand that dies there
 //     EarlyUpdate  an update with forward or backward work behind it, and the
 //                  gradient bytes that it frees early
@@ -22,7 +22,7 @@
 
 namespace tmc {
 
-/// Emits the remarks of `plan` where somebody listens. Call before the step is
+/// Emits the remarks of `plan` if a listener exists. Call it before the step is
 /// rewritten.
 void emitPlanRemarks(train::StepOp step, const StepProblem &stated,
                      const planning::Problem &problem,

@@ -1,4 +1,4 @@
-// Precision.cpp - -tmc-precision: narrow what products multiply.
+// Precision.cpp - -tmc-precision: narrows the factors of products.
 
 #include "passes/Precision.h"
 
@@ -86,7 +86,7 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
   return spec;
 }
 
-/// Calls f with `name` and each module that it is in: "a.b.c", "a", "a.b".
+/// Calls f with `name` and each enclosing module: "a.b.c", "a", "a.b".
 static void eachModule(StringRef name, llvm::function_ref<void(StringRef)> f) {
   f(name);
   for (size_t dot = name.find('.'); dot != StringRef::npos;
@@ -199,8 +199,8 @@ bool isF32(Value value) {
   return type && type.getElementType().isF32();
 }
 
-/// What ops go by: those that come of one op of the model share its location,
-/// and so its names.
+/// The names of ops. Ops from one op of the model share its location, and so
+/// its names.
 class OpNames {
 public:
   OpNames(train::StepOp step, ArrayRef<Operation *> ops) {
@@ -214,7 +214,8 @@ public:
   ArrayRef<std::string> of(Operation *op) const {
     return names.find(op->getLoc())->second;
   }
-  /// The name, or the module, that is spelled most like `glob`; "" if none is.
+  /// The name or module with the spelling closest to `glob`; "" if none is
+  /// close.
   std::string like(StringRef glob) const {
     std::string best;
     unsigned least = glob.size() / 3 + 2;
@@ -269,12 +270,12 @@ private:
 /// Narrows ops one by one. Each value has at most one narrow copy of a type.
 class Narrower {
 public:
-  /// Gradients of parameters come to be of type `gradientType`.
+  /// Gradients of parameters get the type `gradientType`.
   Narrower(train::StepOp step, Type gradientType)
       : step(step), b(step), gradients(step), gradientType(gradientType),
         addsUp(!step.getOps<train::MicroBatchOp>().empty()) {}
 
-  /// Widens what is kept narrow where it is read, not whole.
+  /// Moves the widening of narrow parameters to their readers.
   void sinkStoredParams() {
     for (BlockArgument argument : step.getBody().getArguments())
       for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
@@ -282,8 +283,8 @@ public:
           sink(widened);
   }
 
-  /// Stores `op`'s activations in the type in which the first of them is there.
-  /// Where `exception` asks for another type it is left.
+  /// Stores `op`'s activations in the 16-bit type from which the first one is
+  /// computed. If an exception asks for another type, the op stays as it is.
   void follow(ActivationOpInterface op, const PrecisionSpec::Choice &choice) {
     SmallVector<unsigned> activations = op.getActivations();
     Value first = op->getOperand(activations.front());
@@ -295,7 +296,7 @@ public:
     round(op->getResult(0), element);
   }
 
-  /// Has `op` multiply in `element`, as far as it can.
+  /// Makes `op` multiply in `element`, if it can.
   void narrow(PrecisionOpInterface op, Type element) {
     if (element.isTF32()) {
       bool isWide = llvm::all_of(op.getFactors(), [&](unsigned i) {
@@ -305,7 +306,7 @@ public:
         op->setAttr("tf32", UnitAttr::get(op->getContext()));
       return;
     }
-    // What the model gives in 16 bits stays what it is.
+    // A product that is 16-bit in the model keeps its type.
     if (Type own = op.getProductType(); own.getIntOrFloatBitWidth() == 16)
       element = own;
     for (unsigned i : op.getFactors())
@@ -313,7 +314,7 @@ public:
     roundResults(op, element);
   }
 
-  /// Rounds what `op` makes, but for gradients that are to be f32.
+  /// Rounds the results of `op`, except gradients that stay f32.
   void roundResults(PrecisionOpInterface op, Type element) {
     for (unsigned i : op.getRoundedResults()) {
       OpResult result = op->getResult(i);
@@ -328,7 +329,7 @@ public:
     }
   }
 
-  /// Rounds what updates read of gradients, unless those are sums over
+  /// Rounds the gradients that updates read, unless they are sums over
   /// micro-batches.
   void narrowGradients() {
     if (addsUp)
@@ -370,7 +371,7 @@ public:
   }
 
 private:
-  /// Makes `result` narrow; what read it reads it widened.
+  /// Makes `result` narrow; its readers read it widened.
   void round(OpResult result, Type element) {
     auto wide = cast<RankedTensorType>(result.getType());
     result.setType(wide.clone(element));
@@ -380,8 +381,8 @@ private:
     sink(widened);
   }
 
-  /// Moves a widening behind what only moves its elements, so that they are
-  /// moved while they are few bytes.
+  /// Moves a widening behind ops that only move its elements, so that these
+  /// move fewer bytes.
   void sink(arith::ExtFOp widened) {
     for (Operation *user : llvm::make_early_inc_range(widened->getUsers())) {
       auto lookup = dyn_cast<nn::EmbeddingOp>(user);
@@ -401,14 +402,15 @@ private:
       widened.erase();
   }
 
-  /// The 16-bit type of the numbers that `value`, in f32, is made of: widened,
-  /// moved, joined or by pointwise work, with nothing else of its size. Null if
-  /// there is none, or more than one.
+  /// The 16-bit type from which `value`, in f32, is computed: by casts to f32,
+  /// moves, concatenation and pointwise ops of its size. Null if there is none,
+  /// or more than one.
   Type narrowTypeOf(Value value) {
     Type found;
     llvm::SmallPtrSet<Operation *, 16> seen;
     SmallVector<Value> open{value};
-    constexpr size_t kMost = 64; // an expression, not a network
+    constexpr size_t kMost = 64; // Enough for an expression; a network is
+                                 // larger.
     while (!open.empty()) {
       Value next = open.pop_back_val();
       Operation *op = next.getDefiningOp();
@@ -431,10 +433,10 @@ private:
     return found;
   }
 
-  /// Whether whoever reads `value` may as well read it rounded to `element`: it
-  /// is made of such numbers, as a sum of two branches is, and read by
-  /// pointwise work, products and what keeps activations. Kept in both types it
-  /// would be half as many bytes again.
+  /// Whether all readers of `value` may read it rounded to `element`: its
+  /// operands are such numbers, as in a sum of two branches, and its readers
+  /// are pointwise ops, products and ops that keep activations. Keeping both
+  /// types would take half as many bytes again.
   bool mayRoundAll(Value value, Type element) {
     auto mayRound = [](OpOperand &use) {
       Operation *user = use.getOwner();
@@ -471,7 +473,7 @@ private:
       b.setInsertionPointAfterValue(value);
       copy = nn::ConcatOp::create(b, value.getLoc(), parts, concat.getDim());
     } else if (movesOnly(op)) {
-      // Of the source there may be a copy already.
+      // The source may have a copy already.
       Value source = narrowOf(op->getOperand(0), element);
       b.setInsertionPointAfterValue(value);
       Operation *moved = b.clone(*op);
@@ -494,17 +496,17 @@ private:
   OpBuilder b;
   ParameterGradients gradients;
   Type gradientType;
-  bool addsUp; // Over micro-batches.
+  bool addsUp; // True: sums over micro-batches.
   DenseMap<std::pair<Value, Type>, Value> copies;
 };
 
-/// Why `device` has none of the products of codes that `spec` asks for; empty:
-/// it has them.
+/// The reason why `device` lacks the products of codes that `spec` asks for;
+/// empty: it has them.
 std::string faultOfCodes(const PrecisionSpec &spec, const Target &device) {
   if (device.backend == Backend::Cpu)
     return "";
-  // Ada's and Hopper's tensor cores are the first; cuBLASLt's scales of blocks
-  // are for Hopper alone.
+  // Ada's and Hopper's tensor cores are the first with fp8; cuBLASLt supports
+  // scales of blocks on Hopper only.
   constexpr int kFirst = 89, kBlocks = 90;
   int64_t arch = 0;
   StringRef number = StringRef(device.arch).drop_front(3); // "sm_"
@@ -542,8 +544,8 @@ struct Precision : impl::PrecisionBase<Precision> {
       emitFault(getOperation().getLoc(), FailureKind::Unsupported) << fault;
       return signalPassFailure();
     }
-    // Whether `op` multiplies codes scaled so. No card multiplies two squares,
-    // which parameters are in blocks.
+    // Whether `op` multiplies codes with this scaling. With blocks, parameters
+    // are in squares, and no GPU multiplies two factors in squares.
     auto takesCodes = [&](PrecisionOpInterface op, Scaling scaling) {
       const bool inBlocks = scaling == Scaling::Block;
       if (tensorType(op->getOperand(0)).getElementType().isF64() ||
@@ -573,7 +575,7 @@ struct Precision : impl::PrecisionBase<Precision> {
         continue;
       }
       auto product = cast<PrecisionOpInterface>(op);
-      if (!choice.exception.empty()) // Reports tell it.
+      if (!choice.exception.empty()) // For reports.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), choice.exception));
       if (choice.codes && takesCodes(product, *choice.codes)) {

@@ -1,7 +1,7 @@
 // Precision.h - which element types a step computes in.
 //
-// A specification names the type of what products multiply, and then
-// exceptions; the last one that fits holds:
+// A specification names the type of the factors of products, and then
+// exceptions; the last one that matches holds:
 //
 //     f32
 //     tf32
@@ -11,28 +11,28 @@
 //     fp16
 //     fp8:block,lm_head=bf16
 //
-// An exception is a glob. It fits a product by the name that reports show, or
-// by that of a parameter that it multiplies, or of a module that this is in;
-// and the product's gradients with it; one that asks for f32, any parameter.
-// What is narrowed is what `PrecisionOpInterface` names: the factors of
-// products and attention, and their results. States, losses, statistics and
-// everything pointwise stay f32, and so do parameters that are trained: what
-// they are kept in is the optimizer's. A frozen one that is read narrow alone
-// is kept so.
+// An exception is a glob. It matches a product by its name in reports, by the
+// name of a parameter that it multiplies, or by that of an enclosing module; it
+// then holds for the product's gradients, too. An exception with f32 may match
+// any parameter. `PrecisionOpInterface` names the values that are narrowed: the
+// factors of products and attention, and their results. States, losses,
+// statistics and pointwise results stay f32, and so do trained parameters,
+// whose stored type is the optimizer's choice. A frozen parameter is stored
+// narrow if all its readers narrow it.
 //
 // `fp8` is `bf16` whose matrix products multiply codes of 8 bits and scales
 // (Codes.h), by one of these recipes:
 //
-//     fp8:current   one scale per tensor, of its own largest magnitude; the
+//     fp8:current   one scale per tensor, from its own largest magnitude; the
 //                   same as fp8
-//     fp8:delayed   one scale per tensor, of its largest magnitudes in the 1024
-//                   steps before, which are states
-//     fp8:block     powers of two, for 128 values along what a product sums
-//                   over, and for squares of 128 x 128 of a parameter
+//     fp8:delayed   one scale per tensor, from its largest magnitudes in the
+//                   1024 steps before, which are states
+//     fp8:block     powers of two, for 128 values along the summed dimension of
+//                   a product, and for squares of 128 x 128 of a parameter
 //
-// Gradients of parameters are f32, or what `gradients` says: then each is
-// rounded once, before its update reads it. Over micro-batches they add up in
-// f32 and stay so. fp16 is for steps whose loss is scaled (LossScale.h).
+// Gradients of parameters are f32, or have the type of `gradients`: then each
+// is rounded once, before its update reads it. Over micro-batches they are
+// summed in f32 and stay f32. fp16 needs a scaled loss (LossScale.h).
 
 #ifndef TMC_PASSES_PRECISION_H
 #define TMC_PASSES_PRECISION_H
@@ -53,29 +53,30 @@ enum class Scaling { Current, Delayed, Block };
 
 class PrecisionSpec {
 public:
-  /// An error says in words what is wrong.
+  /// The specification of `text`, or a message that explains the error.
   static llvm::Expected<PrecisionSpec> parse(llvm::StringRef text);
 
   struct Choice {
     mlir::Type type;
-    std::optional<Scaling> codes; // Of what can multiply codes.
-    std::string exception;        // "lm_head=f32": what decided it, or "".
+    std::optional<Scaling> codes; // For ops that can multiply codes.
+    std::string exception;        // "lm_head=f32": the exception that matched,
+                                  // or "".
   };
-  /// The type of what an op of these names multiplies. Remembers which
-  /// exceptions have fitted.
+  /// The type of the factors of an op with these names. Marks the exceptions
+  /// that matched.
   Choice choose(llvm::ArrayRef<std::string> names, mlir::MLIRContext *context);
   /// The type that gradients of parameters are rounded to, or f32.
   mlir::Type gradientType(mlir::MLIRContext *context) const {
     return typeOf(gradients, context);
   }
-  /// Whether anything may come to be fp16.
+  /// Whether any value may become fp16.
   bool mayBeFP16() const;
-  /// How the codes that are asked for get their scales.
+  /// The scalings of all requested codes.
   std::vector<Scaling> scalings() const;
-  /// An exception that asks for f32 fits what is f32 in any case, too: norms
-  /// and whatever else multiplies nothing.
+  /// An exception with f32 also matches ops that are f32 in any case: norms and
+  /// others without products. Marks those that match `name`.
   void acceptWide(llvm::StringRef name);
-  /// The exceptions that have fitted no op so far.
+  /// The exceptions that matched no op so far.
   std::vector<std::string> unused() const;
 
 private:
@@ -87,7 +88,7 @@ private:
     Format format;
     bool fitted = false;
   };
-  /// Whether `exception` fits one of these names, or a module that it is in.
+  /// Whether `exception` matches one of these names, or an enclosing module.
   static bool fits(const Exception &exception,
                    llvm::ArrayRef<std::string> names);
   static std::optional<Scaling> codesOf(Format format);
@@ -98,8 +99,8 @@ private:
   std::vector<Exception> exceptions;
 };
 
-/// Whether a specification may make anything fp16; false of a wrong one, which
-/// the pass refuses.
+/// Whether a specification may make any value fp16; false for an invalid one,
+/// which the pass refuses.
 bool mayBeFP16(llvm::StringRef spec);
 
 } // namespace tmc

@@ -1,4 +1,4 @@
-// Spec.h - `name(key=value,...)`, as options of passes are written.
+// Spec.h - `name(key=value,...)`, the text format of options of passes.
 //
 //     adamw(beta1=0.9,moments=bf16)
 //     dynamic(interval=100)
@@ -14,10 +14,10 @@
 
 namespace tmc {
 
-/// A spec, taken apart. What is read of it is taken out, so that what is left
-/// at the end is unknown.
+/// A parsed spec. A read removes its option, so the options left at the end are
+/// unknown ones.
 struct Spec {
-  std::string of; // "optimizer": messages begin with it.
+  std::string of; // "optimizer": the start of messages.
   std::string name;
   std::map<std::string, std::string> options;
   std::string problem; // The first one, or "".
@@ -27,11 +27,11 @@ struct Spec {
 
   double number(const std::string &key, double standard);
   std::string word(const std::string &key, const std::string &standard);
-  /// Whether `key` is `second` of two words, the first being standard.
+  /// Whether `key` is `second`, of two words; the first is the default.
   bool isSecond(const std::string &key, llvm::StringRef first,
                 llvm::StringRef second);
 
-  /// What is wrong: a problem, or an option that nothing has read.
+  /// The error: a problem, or an option that was never read.
   llvm::Error finish() const;
   /// "optimizer: message".
   llvm::Error error(const llvm::Twine &message) const;

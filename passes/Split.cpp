@@ -1,8 +1,8 @@
 // Split.cpp - -tmc-split: the forward function of one micro-batch.
 //
-// Where the pieces can't all be equal, the last is smaller: @forward is an
-// equal piece's function, @rest the last one's. Both take what @prologue
-// computes of the whole batch (passes/Splitter.h).
+// If the pieces can't all be equal, the last is smaller: @forward is the
+// function of an equal piece, @rest that of the last one. Both take facts that
+// @prologue computes of the whole batch (passes/Splitter.h).
 
 #include "passes/Passes.h"
 #include "passes/Splitter.h"
@@ -23,11 +23,11 @@ namespace tmc {
 
 using train::TrainDialect;
 
-/// Makes @prologue, which computes `facts` of `whole`, before it.
+/// Builds @prologue, which computes `facts` of `whole`, before `whole`.
 static void makePrologue(func::FuncOp whole, ArrayRef<Value> facts) {
   if (facts.empty())
     return;
-  // Everything that leads to the facts, in the order of the whole.
+  // All ops that the facts depend on, in the order of the whole.
   SetVector<Operation *> needed;
   SmallVector<Value> work(facts);
   SetVector<BlockArgument> inputs;
@@ -91,7 +91,7 @@ static Value normalizeByRunning(OpBuilder &b, nn::BatchNormOp norm) {
   return nn::convertTo(b, loc, y, type.getElementType());
 }
 
-/// Has batch norms take the running statistics, and leave them as they are.
+/// Makes batch norms use the running statistics, without updating them.
 static LogicalResult freezeBatchNorms(func::FuncOp forward) {
   auto isState = [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -113,7 +113,7 @@ static LogicalResult freezeBatchNorms(func::FuncOp forward) {
     norm.getNewVar().replaceAllUsesWith(norm.getRunningVar());
     norm.erase();
   }
-  // What a state is updated by is itself.
+  // Drops updates of a state by itself.
   Operation *ret = forward.front().getTerminator();
   BitVector unchanged(forward.getNumResults());
   for (unsigned i = 0; i < forward.getNumResults(); ++i)
@@ -123,8 +123,8 @@ static LogicalResult freezeBatchNorms(func::FuncOp forward) {
   return forward.eraseResults(unchanged);
 }
 
-/// A variance of one value is no statistic: the running one would decay to
-/// zero. PyTorch refuses it as well.
+/// The variance of one value is zero, so the running one would decay to zero.
+/// PyTorch refuses it as well.
 static LogicalResult checkBatchNorms(func::FuncOp forward) {
   for (auto norm : forward.getOps<nn::BatchNormOp>())
     if (nn::valuesPerChannel(norm) == 1) {
@@ -139,7 +139,8 @@ static LogicalResult checkBatchNorms(func::FuncOp forward) {
   return success();
 }
 
-/// How the batch of `whole` is cut, or why it can't be.
+/// The cut of the batch of `whole`, or an error with the reason for having
+/// none.
 static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
   const int64_t batch = train::markUncut(whole);
   BlockArgument least;

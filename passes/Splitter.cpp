@@ -117,12 +117,13 @@ Operation *Splitter::tryCut(Operation *op, std::optional<Part> wanted,
       return made;
   std::string first = why;
 
-  // All that is cut has as many runs; a pointwise op leaves no choice at all.
+  // All cut operands have the same number of runs; a pointwise op has no
+  // choice.
   std::optional<Part> given = wanted;
   for (const Piece &piece : pieces)
     if (piece.part.isCut())
       given = Part::along(piece.part.dim, piece.part.runs);
-  // Every choice of a dimension, or none, for each operand that is whole.
+  // Tries each dimension, or no cut, for each operand that isn't cut.
   std::function<Operation *(unsigned)> choose = [&](unsigned i) -> Operation * {
     if (i == n)
       return accept();
@@ -178,7 +179,7 @@ Splitter::Piece Splitter::cutConstant(arith::ConstantOp op,
   };
   if (attr.isSplat())
     return make(attr.resizeSplat(type), 0);
-  // All pieces must be the first, or as much of it as they have.
+  // All pieces must equal the first, or its beginning.
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
   int64_t inner = llvm::product_of(shape.drop_front(wanted.dim + 1));
   int64_t run = shape[wanted.dim] / wanted.runs * inner;
@@ -207,7 +208,7 @@ Splitter::Piece Splitter::cutConstant(arith::ConstantOp op,
   };
   if (repeats(run * shares.rows / shares.batch, 0))
     return make(values, 0);
-  // Or a sample's numbers are those of the one before, moved.
+  // Or each sample's numbers are the previous sample's plus a shift.
   int64_t sample = run / shares.batch;
   if (run % shares.batch || !type.getElementType().isSignlessInteger() ||
       type.getElementType().isInteger(1))
@@ -308,7 +309,8 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
     if (partOf(op->getOperand(other)).kind == Part::Concat ||
         isa<arith::AddIOp, arith::SubIOp>(op))
       return success();
-    // What doesn't depend on the batch is added once, in shares of the samples.
+    // A term that doesn't depend on the batch is added once, in shares of the
+    // samples.
     SmallVector<Value> operands(2);
     operands[1 - other] = map.lookup(op->getOperand(1 - other));
     operands[other] = nn::scale(b, op->getLoc(), inBody(op->getOperand(other)),
@@ -318,7 +320,7 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
   bool product = isa<arith::MulFOp>(op);
   if (!product && !isa<arith::DivFOp>(op))
     return success();
-  // One factor stays a sum; another sum is a fact.
+  // One factor stays a sum; if the other is a sum, it becomes a fact.
   for (unsigned i : {0u, 1u}) {
     Value other = op->getOperand(1 - i);
     if (!sum(i) || (i == 1 && !product) || partOf(other).kind == Part::Concat ||
@@ -332,7 +334,7 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
   return success();
 }
 
-/// Each piece's statistics are its own, and move the running ones in turn.
+/// Each piece has its own statistics, and updates the running ones in turn.
 LogicalResult Splitter::visitBatchNorm(BatchNormOp op) {
   Part input = partOf(op.getInput());
   RankedTensorType type = tensorType(op.getInput());
@@ -437,7 +439,7 @@ LogicalResult Splitter::gatherResults() {
                       "the loss isn't a sum over the batch");
     } else if (part.kind == Part::Sum || part.kind == Part::Fact ||
                part.kind == Part::Own || !part.isPlain()) {
-      continue; // Of the whole batch, and no piece has it.
+      continue; // Only the whole batch has it.
     } else if (part.isCut()) {
       attrs.set(kConcat, b.getI64IntegerAttr(part.dim));
     }
@@ -454,7 +456,8 @@ void Splitter::close() {
   b.setInsertionPointToEnd(&body.front());
   func::ReturnOp::create(b, whole.front().getTerminator()->getLoc(), results);
 
-  // What is left of sums that are facts, and of pieces that were tried.
+  // Erases unused ops: of sums that became facts, and of pieces that were
+  // tried.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.front())))
     if (isOpTriviallyDead(&op))
       op.erase();

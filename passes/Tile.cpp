@@ -1,15 +1,16 @@
-// Tile.cpp - -tmc-tile: what lies between wide products, a few rows at a time.
+// Tile.cpp - -tmc-tile: computes the work between wide products in tiles of
+// rows.
 //
-// A product whose result has longer rows than its factor opens a region; what
-// is made of those rows one by one belongs to it, and products of them close
-// it. All that the region holds is computed for a tile of the rows, then for
-// the next one:
+// A product whose result has longer rows than its factor opens a region. Ops
+// that process those rows one by one belong to it, and products of these rows
+// close it. The region is computed for a tile of the rows, then for the next
+// one:
 //
-//     x [rows, 768] -> product -> [rows, 3072] -> gelu -> product -> [rows,
-//     768]
+//     x [rows, 768] -> product -> [rows, 3072] -> gelu -> product
+//       -> [rows, 768]
 //
-// A region whose rows something else reads (attention, a loss, a result of the
-// function) stays whole.
+// A region whose rows another op reads (attention, a loss, a result of the
+// function) isn't tiled.
 
 #include "passes/Passes.h"
 #include "passes/raise/Matchers.h"
@@ -42,7 +43,7 @@ int64_t rowsOf(Value value) {
 }
 int64_t widthOf(Value value) { return tensorType(value).getShape().back(); }
 
-/// A product of rows with a matrix that all of them share.
+/// A product of rows with one matrix for all rows.
 bool isRowProduct(Operation *op) {
   auto product = dyn_cast_or_null<MatmulOp>(op);
   return product && tensorType(product.getResult()).getRank() == 2 &&
@@ -55,7 +56,7 @@ bool isWidening(Operation *op) {
          widthOf(op->getResult(0)) > widthOf(cast<MatmulOp>(op).getLhs());
 }
 
-/// A view that leaves rows where they are: another shape of them, or a part of
+/// A view that keeps rows in place: another shape of the rows, or a part of
 /// each.
 bool isRowView(Operation *op) {
   if (auto reshape = dyn_cast<ReshapeOp>(op))
@@ -66,8 +67,8 @@ bool isRowView(Operation *op) {
   return slice && rowsOf(slice.getResult()) == rowsOf(slice.getInput());
 }
 
-/// A value of one row's length, or of one element for each row or for all, that
-/// pointwise work reads repeated: made for a tile without its whole.
+/// A broadcast of one row, of one element for each row, or of one element. A
+/// tile needs only its own part of the value.
 bool isRepeated(Value value) {
   if (splatValue(value))
     return true;
@@ -83,8 +84,8 @@ bool isRepeated(Value value) {
 /// Everything between widening products and the products that close it.
 class Region {
 public:
-  /// The region that `seed`, a widening product, lies in; none where something
-  /// else reads what it holds.
+  /// The region around `seed`, a widening product; none if an op outside reads
+  /// its values.
   static std::optional<Region> around(MatmulOp seed) {
     Region region;
     region.rows = rowsOf(seed.getResult());
@@ -108,7 +109,7 @@ public:
 
   bool holds(Operation *op) const { return members.contains(op); }
 
-  /// Computes it in `tiles` parts, of which the last may have fewer rows.
+  /// Computes the region in `tiles` parts; the last one may have fewer rows.
   void cut(int64_t tiles) {
     const int64_t most = llvm::divideCeil(rows, std::min(tiles, rows));
     OpBuilder b(ops.back()->getBlock(), ++ops.back()->getIterator());
@@ -131,11 +132,11 @@ public:
 
 private:
   int64_t rows = 0, first = 0, count = 0;
-  DenseSet<Value> inner; // Made and read by its ops alone.
+  DenseSet<Value> inner; // Produced and read by its ops alone.
   SetVector<Operation *> members;
   SmallVector<Operation *> ops; // In order.
 
-  /// Takes in what makes `value` and what reads it; false if it can't.
+  /// Adds the producer and the readers of `value`; false if one can't be added.
   bool grow(Value value, SmallVectorImpl<Value> &work) {
     Operation *made = value.getDefiningOp();
     if (!made || rowsOf(value) != rows || !take(made, work))
@@ -153,7 +154,7 @@ private:
     if (op->getNumResults() != 1)
       return false;
     if (isRowProduct(op)) {
-      // Rows of the region are a left factor, and nothing else of a product.
+      // Rows of the region may be the left factor only.
       bool isRight =
           llvm::any_of(op->getOperands().drop_front(),
                        [&](Value operand) { return inner.contains(operand); });
@@ -211,7 +212,7 @@ private:
       Value lhs = product.getLhs();
       Value piece = inner.contains(lhs) ? map.lookup(lhs) : sliced(b, lhs);
       auto made = cast<MatmulOp>(b.clone(*op));
-      made.getLhsMutable().assign(piece); // What it multiplies may be the same.
+      made.getLhsMutable().assign(piece); // Both factors may be one value.
       made.getResult().setType(tileOf(product.getResult()));
       return made;
     }

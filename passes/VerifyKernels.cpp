@@ -41,7 +41,7 @@ bool hasKernel(Operation *op, Backend backend) {
       layouts.push_back(layoutOf(operand));
     return kernel.getKernel(layouts, backend).supported;
   }
-  // What the dialects of tensors compute is in fused kernels by now.
+  // Tensor dialects' computations are in fused kernels at this phase.
   bool computes =
       isa<PointwiseOpInterface>(op) || isa<nn::NNDialect>(op->getDialect());
   return !computes || isView(op);
@@ -56,7 +56,7 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
     FailureOr<Target> device = given.of(getOperation(), target);
     if (failed(device))
       return signalPassFailure();
-    // Ops that lack the same kernel are named once.
+    // Each missing kernel is reported once.
     llvm::MapVector<StringAttr, SmallVector<Operation *>> lacking;
     getOperation()->walk([&](Operation *op) {
       if (!op->getParentOfType<train::StepOp>() ||

@@ -1,4 +1,4 @@
-// VerifyPhase.cpp - -tmc-verify-phase: what must hold at the end of a phase.
+// VerifyPhase.cpp - -tmc-verify-phase: the conditions at the end of a phase.
 
 #include "passes/Passes.h"
 
@@ -90,7 +90,7 @@ LogicalResult verifyStep(ModuleOp module) {
   return success();
 }
 
-/// Calls `visit` for the ops of a step and of its loop, less terminators.
+/// Calls `visit` for the ops of a step and of its loop, except terminators.
 WalkResult walkStep(Block &block,
                     llvm::function_ref<WalkResult(Operation *)> visit) {
   for (Operation &op : block.without_terminator()) {
@@ -129,7 +129,7 @@ LogicalResult verifyShaped(ModuleOp module, bool mayMove) {
 }
 
 /// The last op of `block` that reads the bytes of `argument`, directly or by a
-/// view of them, but for the op that makes `except`.
+/// view of them, except the op `except`.
 Operation *lastReader(BlockArgument argument, Operation *except, Block &block) {
   Operation *last = nullptr;
   SmallVector<Value> worklist{argument};
@@ -147,8 +147,8 @@ Operation *lastReader(BlockArgument argument, Operation *except, Block &block) {
   return last;
 }
 
-/// Every kernel carries its instance, clones are counted, and what an update
-/// overwrites isn't read afterwards.
+/// Every kernel has its instance, clones are counted, and no op reads a value
+/// after an update overwrote it.
 LogicalResult verifyPlanned(ModuleOp module) {
   if (failed(verifyShaped(module, /*mayMove=*/true)))
     return failure();
@@ -196,7 +196,7 @@ LogicalResult verifyPlanned(ModuleOp module) {
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// Only mem is left; every generated kernel is there; what is read was written.
+/// Only mem is left; every generated kernel exists; every read follows a write.
 LogicalResult verifyLowered(ModuleOp module) {
   for (Operation &op : *module.getBody())
     if (!isa<mem::ProgramOp, mem::KernelOp>(op))

@@ -1,4 +1,4 @@
-// VerifySchedule.cpp - -tmc-verify-schedule: no two engines meet in a byte.
+// VerifySchedule.cpp - -tmc-verify-schedule: no data race between engines.
 
 #include "passes/Passes.h"
 

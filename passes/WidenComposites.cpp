@@ -2,7 +2,7 @@
 // and 8-bit tensors are f32 inside.
 //
 // It runs before autodiff, so that gradients are f32 inside as well, and the
-// casts are ops: what rounds where is said once, for the interpreter, for
+// casts are ops: they define the rounding once, for the interpreter, for
 // kernels and for every plan.
 
 #include "passes/Passes.h"

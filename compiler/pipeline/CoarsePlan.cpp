@@ -12,10 +12,10 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Work of a plan that moves nothing, as a part of a plan's.
+/// Divisor of the effort for a plan without moves.
 static constexpr int64_t kEffortPart = 32;
-/// A plan without moves that costs less than this part of a step more than its
-/// kernels needs none.
+/// If a plan without moves costs at most this part of a step more than its
+/// kernels, no plan with moves is sought.
 static constexpr double kWorthMoves = 0.005;
 
 static double secondsOf(int64_t picoseconds) {

@@ -1,9 +1,9 @@
-// CoarsePlan.h - what a step comes to, roughly and soon.
+// CoarsePlan.h - a quick estimate of a step's time and memory.
 //
-// Who compares programs plans each of them a little: by recomputation and order
-// alone, then, where these cost time and values may move, with the moves. No
-// code is written and nothing is packed; a part of each budget is kept free for
-// what packing loses:
+// A coarse plan serves to compare a program with others. It uses recomputation
+// and order alone. Where these cost time and values may move, a second plan
+// uses the moves, too. No code is written and nothing is packed; a part of each
+// budget stays free for the losses of packing:
 //
 //     kPackingPart    1/128 of the device's budget
 
@@ -20,36 +20,35 @@ namespace tmc {
 struct PlanRequest;
 struct StepForm;
 
-/// Of the device's budget, what packing may lose.
+/// One part in so many of the device's budget stays free for packing.
 inline constexpr int64_t kPackingPart = 128;
 
 struct CoarsePlan {
   bool fits = false;
-  double seconds = -1; // Of a step, by the quickest plan found; -1: none.
-  /// By recomputation and order alone; -1: that finds no plan.
+  double seconds = -1; // The fastest plan found; -1: none.
+  /// By recomputation and order alone; -1: no plan was found.
   double stayingSeconds = -1;
-  /// Of all kernels once: no plan without updates on the host is quicker.
+  /// Time of all kernels once: no plan without updates on the host is faster.
   double baseSeconds = -1;
-  /// What that takes, reserved left out: the peak in the program's own order.
+  /// The peak in the program's own order, without the reserved bytes.
   int64_t baseBytes = -1;
-  bool moves = false; // The quickest plan's values do.
-  /// About what the step needs of the device, reserved included: the peak of
-  /// the best plan that stays there, or, where values may leave, what the step
-  /// takes without a budget.
+  bool moves = false; // The fastest plan moves values.
+  /// The approximate need of the step on the device, reserved bytes included:
+  /// the peak of the best plan that stays there, or, where values may leave,
+  /// the peak of the step without a budget.
   int64_t neededBytes = -1;
   /// No plan fits a smaller budget of the device.
   int64_t impossibleBelowBytes = -1;
-  /// Every plan was proved to be useless, so none was sought: none takes less
-  /// than `provenSeconds`.
+  /// No plan was sought, because none takes less than `provenSeconds`, which is
+  /// no less than the caller's `useless`.
   bool isLeftOut = false;
   double provenSeconds = -1;
 };
 
-/// The coarse plan of a shaped step: the better one of those of its forms,
-/// `form` and, where it has a module, `other`. Each gets its own as its
-/// `coarse`; the modules stay as they are. Plans of `useless` seconds or more
-/// aren't sought where no other can be. Errors: as `planForms` has, but for a
-/// budget that isn't met.
+/// The coarse plan of a shaped step: the better one of the plans of its forms,
+/// `form` and, if it has a module, `other`. Each form gets its own plan as its
+/// `coarse`; the modules stay as they are. If no plan takes less than `useless`
+/// seconds, none is sought. Errors: those of `planForms`, without OverBudget.
 Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
                                   const PlanRequest &request,
                                   double useless = HUGE_VAL);

@@ -34,7 +34,7 @@ void tmc::warn(const std::string &message) {
   llvm::errs() << "tmc: warning: " << visible(message) << "\n";
 }
 
-/// What step.cpp and its kin are to say of this compilation.
+/// Facts of this compilation that the emitted sources contain.
 static EmitOptions emitOptions(Compilation &compilation) {
   const CompileOptions &options = compilation.options();
   EmitOptions emit;
@@ -52,7 +52,7 @@ static EmitOptions emitOptions(Compilation &compilation) {
   return emit;
 }
 
-/// A step as text, and how it meets programs.
+/// A step as text, and its interface for programs.
 struct NamedStep {
   StepText text;
   StepInterface interface;
@@ -69,7 +69,7 @@ static Expected<void> writePlan(Compilation &compilation,
   return directory.write("plan.json", planJson(planned));
 }
 
-/// Writes all that the output directory holds beside what is linked.
+/// Writes the files of the output directory, except linked ones.
 static Expected<void> writeFiles(Compilation &compilation,
                                  OutputDirectory &directory, NamedStep &step) {
   const CompileOptions &options = compilation.options();
@@ -121,7 +121,7 @@ static Expected<void> link(Compilation &compilation,
   const CompileOptions &options = compilation.options();
   if (options.emit != Artifact::Exe && options.emit != Artifact::Lib)
     return {};
-  // The pieces say what step.cpp does, and go when they are compiled.
+  // The pieces repeat step.cpp, and are removed after their compilation.
   std::string suffix =
       compilation.target().backend == Backend::Cuda ? ".cu" : ".cpp";
   std::vector<StepPiece> pieces;
@@ -146,7 +146,7 @@ static Expected<void> link(Compilation &compilation,
       cache);
 }
 
-/// What a build system has to know: all that was written, and what of.
+/// The depfile's rule: all written files, and the files that they depend on.
 static DependRule dependRule(const Compilation &compilation,
                              const Installation &installation,
                              const std::string &output,
@@ -155,7 +155,7 @@ static DependRule dependRule(const Compilation &compilation,
   DependRule rule{options.depfileTargets,
                   filesOf(installation, compilation.target())};
   if (rule.targets.empty()) {
-    // First what is always there and moved into place last.
+    // First the file that is always there and moved into place last.
     rule.targets = {output + "/plan.json"};
     for (const std::string &name : written)
       if (name != "plan.json")
@@ -166,8 +166,8 @@ static DependRule dependRule(const Compilation &compilation,
   return rule;
 }
 
-/// The directory that the flags mean, with no word of the model's path but its
-/// name.
+/// The output directory by the flags. Only the file name of the model's path is
+/// used.
 static Expected<std::string> outputOf(const CompileOptions &options) {
   if (!options.output.empty())
     return options.output;
@@ -179,7 +179,7 @@ static Expected<std::string> outputOf(const CompileOptions &options) {
   return name;
 }
 
-/// What can be said before minutes of planning.
+/// Checks before minutes of planning.
 static Expected<void> checkOutput(const CompileOptions &options,
                                   const std::string &output) {
   if (!options.force)

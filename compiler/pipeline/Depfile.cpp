@@ -9,8 +9,8 @@
 using namespace tmc;
 using llvm::StringRef;
 
-// Of make: chapters 4.2 and 4.3 of its manual, and 6.3.1 for variables. Of
-// ninja: depfile_parser.in.cc, whose names hold no other characters.
+// Source for make: chapters 4.2 and 4.3 of its manual, and 6.3.1 for variables.
+// For ninja: depfile_parser.in.cc, whose names hold no other characters.
 constexpr StringRef kEscaped = " #:";
 constexpr StringRef kRefused = "\\;|<>*?[]^`";
 /// A target with `%` is a pattern, one with `=` the value of a variable.
@@ -72,7 +72,7 @@ static std::string listed(const std::vector<std::string> &names,
   return llvm::join(words, " \\\n ");
 }
 
-/// Of the first word after the colon make asks whether it sets a variable.
+/// Names with `=` go last: make takes `: NAME=...` for a variable.
 static std::vector<std::string> inOrder(std::vector<std::string> names) {
   std::stable_partition(names.begin(), names.end(),
                         [](const std::string &name) {

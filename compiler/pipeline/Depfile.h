@@ -1,12 +1,12 @@
-// Depfile.h - a rule for make and ninja: what follows from which files.
+// Depfile.h - a rule for make and ninja: outputs and the files they depend on.
 //
 //     step/plan.json step/train: /usr/bin/tmc a\ model.onnx
 //
 // (each name on a line of its own)
 //
-// Make reads some characters of a name as its own: `$(shell ...)` runs, `;`
-// begins a command. Spaces, `#`, `:` and `$` have an escape that make and ninja
-// both know; a name with any other such character is refused.
+// Make gives some characters of a name a meaning: `$(shell ...)` runs a
+// command, `;` begins one. Spaces, `#`, `:` and `$` have an escape that make
+// and ninja both know; a name with any other such character is refused.
 
 #ifndef TMC_COMPILER_PIPELINE_DEPFILE_H
 #define TMC_COMPILER_PIPELINE_DEPFILE_H
@@ -19,7 +19,7 @@
 
 namespace tmc {
 
-/// Where a name stands in a rule.
+/// The part of a rule that a name is in.
 enum class RulePart { Target, Prerequisite };
 
 /// `name` as make and ninja both read it, or nothing.

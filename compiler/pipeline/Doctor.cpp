@@ -26,11 +26,11 @@ using namespace tmc;
 
 namespace {
 
-/// Less than this for temporary files is worth a word: the host compiler's
+/// Warn of less free space for temporary files: the host compiler's
 /// intermediate files of a large model take some tens of MiB.
 constexpr int64_t kLittleSpace = int64_t(256) << 20;
 
-/// A directory of our own for trials; removed at the end.
+/// A new directory for trials; removed at the end.
 struct Workplace {
   SmallString<128> path;
   std::error_code error;
@@ -84,7 +84,7 @@ Finding examineMemory() {
           ""};
 }
 
-/// A limit on what an arena or a saved file may take.
+/// A limit on the bytes of an arena or a saved file.
 void examineLimit(std::vector<Finding> &findings, int which, const char *name,
                   const char *fix) {
   struct rlimit limit;
@@ -95,7 +95,8 @@ void examineLimit(std::vector<Finding> &findings, int which, const char *name,
                       fix});
 }
 
-/// The first line of what `tool --version` prints that has a digit in it.
+/// The version in the output of `tool --version`: after "release ", otherwise
+/// the last word of the first line.
 std::string versionOf(const std::string &tool, const Workplace &place) {
   std::string log = place.file("version");
   if (!runTool({tool, "--version"}, log))
@@ -110,11 +111,12 @@ std::string versionOf(const std::string &tool, const Workplace &place) {
   return lines.empty() ? "" : " " + lines[0].rsplit(' ').second.str();
 }
 
-/// What each instruction set asks of a processor, in the order of cpuArchs().
+/// Processor features needed by each instruction set, in the order of
+/// cpuArchs().
 constexpr uint32_t kAsked[] = {kV3, kV4, kV4Bf16, kV4Amx};
 
-/// Which instruction sets steps can be compiled for, and which this processor
-/// runs. Those that it doesn't are for other machines.
+/// The instruction sets that steps can be compiled for, and those that this
+/// processor runs. The others are for other machines.
 Finding examineProcessor(const tmc::Expected<Installation> &installation,
                          Target target) {
   const uint32_t available = instructionsOf(readCpuid());
@@ -145,8 +147,7 @@ Finding examineProcessor(const tmc::Expected<Installation> &installation,
   return finding;
 }
 
-/// Tries to compile a step's first line, and to link what a step is linked
-/// with.
+/// Tries to compile a step's first line, and to link the libraries of a step.
 std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
   bool cuda = backend == Backend::Cuda;
   std::vector<Finding> findings;
@@ -258,7 +259,7 @@ std::string tmc::diagnosisTable(const Diagnosis &diagnosis, bool isColoured) {
   std::string text;
   raw_string_ostream os(text);
   StringRef usual = StringRef(TMC_DEFAULT_TARGET).split(':').first;
-  // What only another target than the default wants isn't alarming.
+  // A tool that only another target than the default needs isn't alarming.
   auto print = [&](const char *title, const std::vector<Finding> &findings,
                    bool matters) {
     os << title << "\n";

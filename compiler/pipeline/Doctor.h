@@ -1,8 +1,9 @@
-// Doctor.h - what this machine lacks to compile and run steps, and the fix.
+// Doctor.h - the tools that this machine lacks to compile and run steps, and
+// fixes.
 //
-// Each check tries the thing itself: a compiler compiles a line that includes
-// the runtime's headers, a library is linked. Nothing that `tmc compile` does
-// depends on what is found here.
+// Each check tries the real operation: a compiler compiles a line that includes
+// the runtime's headers, a library is linked. `tmc compile` does not use the
+// results.
 
 #ifndef TMC_COMPILER_PIPELINE_DOCTOR_H
 #define TMC_COMPILER_PIPELINE_DOCTOR_H

@@ -81,7 +81,7 @@ std::optional<struct stat> Folder::status(const std::string &name) const {
 
 std::vector<std::string> Folder::names() const {
   std::vector<std::string> found;
-  // Of a place in the directory of its own.
+  // A new descriptor has a reading position of its own.
   const int own = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = own < 0 ? nullptr : fdopendir(own);
   if (!entries)
@@ -138,7 +138,7 @@ bool Folder::remove(const std::string &name) const {
 }
 
 bool Folder::removeFolder(const std::string &name) const {
-  // Of its own: the iteration ends before the directory goes.
+  // A separate scope: the descriptor closes before the directory is removed.
   if (Folder inside = folder(name))
     for (const std::string &each : inside.names())
       inside.remove(each);

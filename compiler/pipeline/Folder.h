@@ -1,14 +1,15 @@
 // Folder.h - an open directory, and plain files in it by name.
 //
-// A path can mean another directory from one call to the next. What is checked
-// and what is written here is one open directory:
+// A path can mean another directory from one call to the next. Checks and
+// writes here refer to one open directory:
 //
 //     Folder cache = Folder::open(path, Folder::Links::Refused);
 //     if (cache && isOurs(cache.status()))
 //       cache.create("name", 0600, {bytes});     // openat: of this directory
 //
-// Names have no slash in them. No call follows a symbolic link in their place,
-// and no call waits for a pipe. Calls that fail leave the reason in `errno`.
+// Names have no slash in them. No call follows a symbolic link instead of a
+// file, and no call waits for a pipe. Calls that fail leave the reason in
+// `errno`.
 
 #ifndef TMC_COMPILER_PIPELINE_FOLDER_H
 #define TMC_COMPILER_PIPELINE_FOLDER_H
@@ -24,7 +25,7 @@ namespace tmc {
 
 class Folder {
 public:
-  /// Of the last part of a directory's path.
+  /// For the last part of a directory's path.
   enum class Links { Followed, Refused };
 
   Folder() = default; // None.
@@ -43,9 +44,9 @@ public:
   int fd() const { return descriptor; }
 
   struct stat status() const;
-  /// What `name` is, a link itself included; nothing where it isn't there.
+  /// The status of `name`, of a link itself; nothing if there is no such file.
   std::optional<struct stat> status(const std::string &name) const;
-  /// All that is in it but "." and "..".
+  /// All names in it except "." and "..".
   std::vector<std::string> names() const;
 
   /// Writes `pieces` to a new file; an old one of that name is an error. Leaves
@@ -56,13 +57,14 @@ public:
   std::optional<std::string> read(const std::string &name, int64_t mostBytes,
                                   struct stat *status = nullptr) const;
   bool remove(const std::string &name) const;
-  /// Removes the directory `name` and the files in it; it has no directories.
+  /// Removes the directory `name` and the files in it; subdirectories are an
+  /// error.
   bool removeFolder(const std::string &name) const;
   bool rename(const std::string &name, const Folder &to,
               const std::string &newName) const;
 
   /// Takes the directory's lock, which ends with this object or its process.
-  /// Others see it by asking for it, too.
+  /// Other processes notice the lock only by asking for it.
   bool lock(bool waits) const;
 
 private:
@@ -70,8 +72,8 @@ private:
   int descriptor = -1;
 };
 
-/// Makes a directory `prefix` + random letters, which its owner alone may look
-/// into, and returns its path; "" where it can't.
+/// Makes a directory `prefix` + random letters, which its owner alone may read,
+/// and returns its path; "" on failure.
 std::string makeOwnDirectory(const std::string &prefix);
 
 /// The same among the temporary files: "/tmp/NAME-XXXXXX".

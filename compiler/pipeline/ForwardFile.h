@@ -1,7 +1,7 @@
 // ForwardFile.h - a forward graph that is IR already: MODEL.mlir.
 //
-// For research and tests: what `tmc compile model.onnx --to import` (or a later
-// phase before `split`) prints can be edited and compiled again.
+// For research and tests: the output of `tmc compile model.onnx --to import`
+// (or a later phase before `split`) can be edited and compiled again.
 
 #ifndef TMC_COMPILER_PIPELINE_FORWARDFILE_H
 #define TMC_COMPILER_PIPELINE_FORWARDFILE_H

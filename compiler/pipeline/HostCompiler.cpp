@@ -114,7 +114,7 @@ tmc::Expected<void> tmc::runTools(const std::vector<ToolRun> &runs) {
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(runs[i].log),
                                             StringRef(runs[i].log)};
     Child &child = children[i];
-    // In a session of its own, so that all of it can be ended when we are.
+    // In a session of its own, so that one signal ends all its processes.
     child.process =
         sys::ExecuteNoWait(runs[i].arguments[0], args, std::nullopt, redirects,
                            0, &child.error, &child.failed, nullptr,
@@ -183,8 +183,7 @@ std::vector<std::string> tmc::stepLibraries(Backend backend) {
   return libraries;
 }
 
-/// The runtime's headers in an order of their own; none where they can't be
-/// listed.
+/// The runtime's headers, sorted; none if they can't be listed.
 static std::vector<std::string>
 runtimeHeaders(const Installation &installation) {
   std::vector<std::string> headers;
@@ -201,9 +200,9 @@ runtimeHeaders(const Installation &installation) {
   return headers;
 }
 
-/// A file that includes what pieces do, where its precompiled form lies beside
-/// it (runtime/CMakeLists.txt makes both) and `headers` are no newer; else "".
-/// A compiler that can't use that form reads the file itself.
+/// A file with the includes of pieces, if its precompiled form lies beside it
+/// (runtime/CMakeLists.txt makes both) and no header of `headers` is newer;
+/// otherwise "". A compiler that can't use that form reads the file itself.
 static std::string precompiled(const Installation &installation,
                                const Target &target,
                                const std::vector<std::string> &headers) {
@@ -220,8 +219,8 @@ static std::string precompiled(const Installation &installation,
   return file;
 }
 
-/// The words that compile one piece, which begins with the file `first`, if
-/// any.
+/// The command that compiles one piece, which first includes the file `first`,
+/// if any.
 static std::vector<std::string>
 pieceCommand(const std::string &compiler, const Installation &installation,
              const Target &target, const StepPiece &piece,
@@ -230,7 +229,7 @@ pieceCommand(const std::string &compiler, const Installation &installation,
       compileCommand(compiler, installation, target, piece.source, object);
   if (target.backend == Backend::Cuda)
     return command;           // nvcc takes -O once.
-  command.push_back("-pipe"); // Leaves no file behind when it is ended.
+  command.push_back("-pipe"); // No temporary files, even if killed.
   if (!piece.computes)
     command.push_back("-O1");
   if (!first.empty())
@@ -238,17 +237,17 @@ pieceCommand(const std::string &compiler, const Installation &installation,
   return command;
 }
 
-/// All that an object follows from, beside the text of its piece: the compiler
-/// and its version, flags and what they mean on this machine (-march=native),
-/// and the runtime's headers. Headers of the system come with the compiler.
-/// Empty where that isn't known. `near` names files to write beside.
+/// The inputs of an object, beside the text of its piece: the compiler and its
+/// version, flags and their meaning on this machine (-march=native), and the
+/// runtime's headers. Headers of the system come with the compiler. Empty if
+/// they aren't known. `near`: prefix of the names of temporary files.
 static std::string identify(const std::string &compiler,
                             const Installation &installation,
                             const Target &target,
                             const std::vector<std::string> &headers,
                             const std::string &near) {
   bool cuda = target.backend == Backend::Cuda;
-  Installation nowhere; // Its headers count, and not where they are.
+  Installation nowhere; // The content of headers counts, not their directory.
   std::string log = near + ".identity", identity;
   std::vector<std::string> command =
       compileCommand(compiler, nowhere, target, "", "");
@@ -261,7 +260,7 @@ static std::string identify(const std::string &compiler,
   } else {
     command = compileCommand(compiler, installation, target, "/dev/null", log);
     llvm::erase(command, "-c");
-    llvm::erase(command, "/dev/null"); // It is no C++ by name.
+    llvm::erase(command, "/dev/null"); // Its name has no C++ suffix.
     command.insert(command.end(), {"-dM", "-E", "-x", "c++", "/dev/null"});
     questions = {command};
   }
@@ -286,13 +285,13 @@ static std::string identify(const std::string &compiler,
   return headers.empty() ? "" : identity;
 }
 
-/// The name under which the object of `piece` is kept; empty: none.
+/// The cache key of the object of `piece`; empty: none.
 static std::string keyOf(const std::string &identity, const StepPiece &piece) {
   auto text = MemoryBuffer::getFile(piece.source);
   if (!text)
     return "";
   SHA256 hash;
-  // Lengths keep apart what would run together.
+  // The length separates the two texts that are hashed.
   hash.update(std::to_string(identity.size()) +
               (piece.computes ? " computes\n" : " calls\n"));
   hash.update(identity);
@@ -301,8 +300,8 @@ static std::string keyOf(const std::string &identity, const StepPiece &piece) {
 }
 
 /// Whether machine code for `built` ("sm_80", "sm_90a") runs on `arch`: later
-/// cards of a generation run that of earlier ones, but for its own
-/// instructions.
+/// cards of a generation run the code of earlier ones, except
+/// architecture-specific code ("a").
 static bool runsOn(StringRef built, StringRef arch) {
   int64_t have = 0, want = 0;
   if (!arch.consume_front("sm_") || arch.consumeInteger(10, want) ||
@@ -383,7 +382,7 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
     cache.keep(key, object);
 
   std::vector<std::string> libraries = stepLibraries(target.backend);
-  // A word for the linker, which nvcc cuts at commas.
+  // nvcc splits arguments for the linker at commas.
   auto forLinker = [&](const std::string &word) {
     std::string text;
     for (char c : word)
@@ -396,16 +395,17 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
   };
   add(objects);
   add({"-o", files.library});
-  // A program may hold several steps. Each one's calls stay in its own library,
-  // and nothing but its interface is seen.
+  // A program may hold several steps. Each step's calls stay in its own
+  // library, and only its interface is exported.
   add(forLinker("-Bsymbolic"));
   add(forLinker("-soname=" + sys::path::filename(files.library).str()));
   if (!files.exports.empty())
     add(forLinker("--version-script=" + files.exports));
-  // Everything that the C interface promises, whether the step calls it or not.
-  // nvcc moves archives in front of the linker's words, so it can't be made to
-  // take one whole. One name brings in the object with the whole interface, and
-  // kernels (and the libraries that they need) only as the step uses them.
+  // The library needs the whole C interface, whether the step calls it or not.
+  // nvcc moves archives in front of the linker's arguments, so --whole-archive
+  // has no effect. One undefined name links the object with the whole
+  // interface; kernels (and their libraries) are linked only if the step uses
+  // them.
   if (cuda)
     add({"-Xlinker", "--undefined=tmc_step_create", runtime});
   else

@@ -12,7 +12,7 @@
 
 namespace tmc {
 
-/// Where this installation keeps what emitted code needs.
+/// The files of this installation that emitted code needs.
 struct Installation {
   std::string program;    // tmc itself.
   std::string includeDir; // Holds runtime/...
@@ -21,36 +21,36 @@ struct Installation {
   /// Found beside the running program: a build tree or an installed one.
   static Expected<Installation> find();
 
-  /// libtmc-runtime-cpu-v3.a, libtmc-runtime-cuda.a, ..., whether it is there
-  /// or not.
+  /// libtmc-runtime-cpu-v3.a, libtmc-runtime-cuda.a, ...; the file may be
+  /// missing.
   std::string runtimeLibrary(const Target &target) const;
 };
 
-/// What a step for the instruction set `arch` is compiled with.
+/// Compiler flags of a step for the instruction set `arch`.
 std::vector<std::string> cpuFlags(const std::string &arch);
 
-/// The compiler of a backend's steps: the one that tmc was built with, or what
-/// goes by its usual name; fails where there is neither.
+/// The compiler of a backend's steps: the one that built tmc, or the command
+/// with its usual name. Fails if both are missing.
 Expected<std::string> stepCompiler(Backend backend);
 
-/// The words that compile a step for `target`.
+/// The command that compiles a step for `target`, one word an element.
 std::vector<std::string> compileCommand(const std::string &compiler,
                                         const Installation &installation,
                                         const Target &target,
                                         const std::string &source,
                                         const std::string &object);
 
-/// What steps are linked with, beside the runtime: "-pthread", ...
+/// Libraries of a step, beside the runtime: "-pthread", ...
 std::vector<std::string> stepLibraries(Backend backend);
 
 struct ToolRun {
   std::vector<std::string> arguments;
-  std::string log; // The file that gets what it prints.
+  std::string log; // The file for its output.
 };
 
-/// Runs all of `runs`, as many at a time as the machine has processors. Fails
-/// as the first of them that fails does, with the first lines of its log as
-/// notes, and ends the others.
+/// Runs all of `runs`, as many at a time as the machine has processors. If one
+/// fails, the others are ended, and the result is the failure of the first such
+/// run in the list, with the first lines of its log as notes.
 Expected<void> runTools(const std::vector<ToolRun> &runs);
 
 inline Expected<void> runTool(const std::vector<std::string> &arguments,
@@ -61,29 +61,30 @@ inline Expected<void> runTool(const std::vector<std::string> &arguments,
 /// A file of a step, compiled by itself.
 struct StepPiece {
   std::string source;
-  /// Whether it holds kernels. What only calls them gains nothing by the
-  /// optimizer, and there is much of it.
+  /// Whether it holds kernels. Code that only calls kernels gains nothing by
+  /// the optimizer, and there is much of it.
   bool computes = true;
 };
 
-/// What a step is linked into.
+/// The linked files of a step.
 struct StepFiles {
-  std::string library; // Its file name is what programs look for: the SONAME.
-  std::string exports; // A version script; empty: it exports all that it has.
+  std::string library; // Its file name is the SONAME, by which programs find
+                       // it.
+  std::string exports; // A version script; empty: all symbols are exported.
   std::string trainer; // Empty: none.
 };
 
-/// Compiles `pieces` side by side, but for those that `cache` has, and links
-/// `files`. A missing compiler or one that fails is the world's fault; its
-/// messages become notes.
+/// Compiles `pieces` in parallel, except those that `cache` has, and links
+/// `files`. A missing compiler, or one that fails, is a failure of the kind
+/// World; its messages become notes.
 Expected<void> compileStep(const Installation &installation,
                            const Target &target,
                            const std::vector<StepPiece> &pieces,
                            const StepFiles &files,
                            const ObjectCache &cache = ObjectCache());
 
-/// What compileStep reads beside `pieces`, and a change of which may change
-/// what it makes: tmc, the runtime's libraries and headers.
+/// Files that compileStep reads beside `pieces`: tmc, the runtime's libraries
+/// and headers. A change of one of them may change the output.
 std::vector<std::string> filesOf(const Installation &installation,
                                  const Target &target);
 

@@ -1,17 +1,17 @@
-// InputRanges.cpp - what the runtime must know of the step's inputs, read off
-// how the graph uses them.
+// InputRanges.cpp - limits of the step's integer inputs, found by the uses in
+// the graph, for the runtime to check.
 //
-// An integer that indexes a table must be a row of it. Where all of an input
-// goes to one table, the input has a limit (`train.limit`); where columns of it
-// go to tables of their own, each box of elements has one (`train.ranges`):
+// An integer that indexes a table must be a row of it. If all elements of an
+// input index one table, the input has a limit (`train.limit`); if its columns
+// index tables of their own, each box of elements has a limit (`train.ranges`):
 //
 //     cats[:, 0] -> 5 rows, cats[:, 1] -> 7 rows
 //     => [0, 0] sizes [6, 1] below 5, [0, 1] sizes [6, 1] below 7
 //
-// An input is followed through ops that only move elements. What those do to a
-// dimension is kept as an arithmetic progression of the input's indices; where
-// a reshape mixes dimensions, a later slice leads to elements that aren't known
-// here, and those are left to the kernels, which report an index outside.
+// An input is followed through ops that only move elements. Their effect on a
+// dimension is kept as an arithmetic progression of the input's indices. If a
+// reshape mixes dimensions, the elements of a later slice aren't known here;
+// the kernels check those and report an index outside.
 
 #include "compiler/pipeline/Pipeline.h"
 
@@ -29,9 +29,9 @@ using train::TrainDialect;
 
 namespace {
 
-/// One dimension of the input: index j of the value that is followed is index
-/// start + j * step of the input, for 0 <= j < count. Only those in [low, high)
-/// are elements of the input: the others came from padding.
+/// One dimension of the input: index j of the followed value is index start + j
+/// * step of the input, for 0 <= j < count. Only indices in [low, high) are
+/// elements of the input: the others are padding.
 struct Progression {
   int64_t start = 0, step = 1, count, low = 0, high;
 
@@ -43,7 +43,7 @@ struct Progression {
     step *= by;
     count = size;
   }
-  /// `before` foreign elements in front, in a dimension of `size`.
+  /// Adds `before` padding elements in front, in a dimension of `size`.
   void pad(int64_t before, int64_t size) {
     auto [first, last] = covered();
     low = std::max(low, start + first * step);
@@ -61,11 +61,11 @@ struct Progression {
   }
 };
 
-/// Some elements of an input, as a value of the graph holds them.
+/// Elements of an input that a value of the graph holds.
 struct Followed {
   SmallVector<Progression> dims; ///< One per dimension of the input.
-  /// The input's dimension behind each of the value's; -1: none (a size of 1)
-  /// or a mixture.
+  /// The input's dimension for each of the value's; -1: none (a size of 1) or a
+  /// mixture.
   SmallVector<int64_t> from;
   SmallVector<int64_t> shape; ///< Of the value.
 
@@ -82,7 +82,7 @@ struct Followed {
     return true;
   }
 
-  /// `low[i]` foreign elements in front of dimension i of a value of shape
+  /// Adds `low[i]` padding elements in front of dimension i of a value of shape
   /// `to`.
   void pad(ArrayRef<int64_t> low, ArrayRef<int64_t> steps,
            ArrayRef<int64_t> to) {
@@ -107,7 +107,7 @@ struct Followed {
     shape = newShape;
   }
 
-  /// Dimensions that neither merge nor split stay what they are.
+  /// Dimensions that neither merge nor split are kept.
   void reshape(ArrayRef<int64_t> to) {
     SmallVector<int64_t> newFrom(to.size(), -1);
     size_t i = 0, k = 0;
@@ -139,15 +139,15 @@ struct Followed {
   }
 };
 
-/// The uses that say what the elements of one input may be.
+/// The limits on the elements of one input, by its uses.
 class Ranges {
 public:
   explicit Ranges(RankedTensorType type) : type(type) {}
 
   void follow(Value value, const Followed &at, int depth = 0);
 
-  /// Sets the attributes of argument `index` of `forward`, which is a piece of
-  /// one with `samples` in its first dimension.
+  /// Sets the attributes of argument `index` of `forward`, a piece of a
+  /// function with `samples` in its first dimension.
   void mark(func::FuncOp forward, unsigned index, int64_t samples);
 
 private:
@@ -233,7 +233,7 @@ void Ranges::follow(Value value, const Followed &at, int depth) {
 void Ranges::mark(func::FuncOp forward, unsigned index, int64_t samples) {
   Builder b(forward.getContext());
   SmallVector<Attribute> ranges;
-  // In the order of the elements, not of the uses.
+  // Sorted by elements, not by uses.
   llvm::sort(boxes, [](const Box &a, const Box &b) {
     return std::tie(a.offsets, a.sizes, a.steps) <
            std::tie(b.offsets, b.sizes, b.steps);

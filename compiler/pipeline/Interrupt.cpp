@@ -10,7 +10,7 @@
 
 namespace {
 
-// A handler sees these: plain memory, changed with `armed` off.
+// The signal handler reads these: plain memory, changed with `armed` off.
 char stagingPath[PATH_MAX], parentPath[PATH_MAX];
 volatile sig_atomic_t armed = 0;
 volatile sig_atomic_t runningGroups[tmc::kMostRunningGroups];
@@ -33,7 +33,7 @@ void removeFilesIn(const char *path) {
          0)
     for (long at = 0; at < bytes;) {
       auto *entry = reinterpret_cast<DirectoryEntry *>(buffer + at);
-      unlinkat(directory, entry->name, 0); // "." and ".." refuse.
+      unlinkat(directory, entry->name, 0); // Fails on "." and "..".
       at += entry->length;
     }
   close(directory);
@@ -50,7 +50,7 @@ void onSignal(int signal) {
 } // namespace
 
 void tmc::installInterruptHandler() {
-  // A file that would grow past a limit is an error to report, not a death.
+  // Without SIGXFSZ, a file beyond a size limit is an ordinary error.
   signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = onSignal;
@@ -83,7 +83,7 @@ void tmc::removeStaged() {
   if (!armed)
     return;
   armed = 0;
-  // A compiler that was just ended may still have made a file: once more.
+  // A compiler that was just ended may still have made a file: try again.
   constexpr int kAttempts = 20;
   for (int i = 0; i < kAttempts; ++i) {
     removeFilesIn(stagingPath);

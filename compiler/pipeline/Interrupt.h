@@ -1,9 +1,9 @@
-// Interrupt.h - what a process that is told to stop leaves behind: nothing.
+// Interrupt.h - the cleanup of a process that a signal ends.
 //
 // While a step directory is being written, its staging directory is known here.
 // SIGINT, SIGTERM and SIGHUP end the host compiler, remove the staging
-// directory, and the process with the exit code of the signal. Only calls that
-// a signal handler may make are used.
+// directory, and end the process with the exit code of the signal. The handler
+// uses only async-signal-safe calls.
 
 #ifndef TMC_COMPILER_PIPELINE_INTERRUPT_H
 #define TMC_COMPILER_PIPELINE_INTERRUPT_H
@@ -14,23 +14,24 @@ namespace tmc {
 
 void installInterruptHandler();
 
-/// From now on `staging`, a directory of plain files, is removed when the
-/// process is stopped, and then `parent`, if that isn't "" and is empty.
+/// From now on a signal that ends the process removes `staging`, a directory of
+/// plain files, and then `parent`, if that isn't "" and is empty.
 void removeWhenStopped(const std::string &staging, const std::string &parent);
 
 /// Nothing is removed from now on.
 void keepWhenStopped();
 
-/// Removes at once what would be removed when the process is stopped.
+/// Removes at once the directories that a signal would remove.
 void removeStaged();
 
-/// Ends a group by its first process, which may not have founded it yet.
+/// Ends a process group, given its first process. That process may not have
+/// created the group yet.
 void killGroup(int group);
 
-/// How many process groups may run for us at a time.
+/// The most process groups that may run for this process at a time.
 constexpr int kMostRunningGroups = 16;
 
-/// The process group that runs for us in place `slot`; 0: none.
+/// Sets the process group that runs in place `slot`; 0: none.
 void setRunningGroup(int slot, int group);
 
 } // namespace tmc

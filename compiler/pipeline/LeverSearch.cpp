@@ -11,14 +11,14 @@
 
 using namespace tmc;
 
-/// Coarse plans are this far from full ones, as a part of a step.
+/// Coarse plans differ from full ones by at most this part of a step.
 static constexpr double kClose = 0.03;
 /// Settings that must take this part longer than the best get no plan.
 static constexpr double kUseless = 0.25;
 
 namespace {
 
-/// A point of the grid, by the numbers of its values.
+/// A point of the grid: for each lever, the index of its value.
 enum Lever { kPrecision, kOptimizer, kChunk, kTiles, kPieces, kLevers };
 using Point = std::array<size_t, kLevers>;
 /// A point without its number of micro-batches.
@@ -56,7 +56,7 @@ private:
   const std::array<size_t, kLevers> sizes;
   std::map<Point, CoarsePlan> seen;
   std::map<Point, std::string> refused;
-  std::optional<Failure> failure; // The first of a refused program.
+  std::optional<Failure> failure; // The failure of the first refused setting.
 
   LeverSetting settingOf(const Point &point) const {
     return {space.microBatches[point[kPieces]],
@@ -78,8 +78,8 @@ private:
     }
   }
 
-  /// Of the last precision, the whole batch, a middle number of pieces and the
-  /// most.
+  /// The first points: the last precision with the whole batch, a middle number
+  /// of pieces and the largest number.
   std::set<Point> firsts() const {
     std::set<Point> points;
     for (size_t pieces : {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1})
@@ -91,7 +91,7 @@ private:
     return seen.count(point) || refused.count(point);
   }
 
-  /// Plans points beside each other.
+  /// Plans points in parallel.
   Expected<void> visit(const std::set<Point> &wanted) {
     std::vector<Point> points(wanted.begin(), wanted.end());
     std::vector<std::optional<Expected<CoarsePlan>>> made(points.size());
@@ -122,7 +122,7 @@ private:
     return {};
   }
 
-  /// The quickest point seen; null: none fits.
+  /// The fastest point seen; null: none fits.
   const std::pair<const Point, CoarsePlan> *
   quickest(const std::function<bool(const Point &)> &among) const {
     const std::pair<const Point, CoarsePlan> *best = nullptr;
@@ -133,8 +133,8 @@ private:
     return best;
   }
 
-  /// Whether the kernels of `point` alone take longer than `seconds`, as those
-  /// of fewer pieces do.
+  /// Whether the kernels of `point` alone take longer than `seconds`, by the
+  /// kernels of a point with no more pieces.
   bool isTooSlow(const Point &point, double seconds) const {
     for (const auto &[other, made] : seen)
       if (columnOf(other) == columnOf(point) &&
@@ -144,8 +144,8 @@ private:
     return false;
   }
 
-  /// Whether `value` of a lever was left out before, and kernels take so much
-  /// longer by it that it can't come close to the best.
+  /// Whether `value` of a lever was left out before, and its kernels take too
+  /// long to come close to the best.
   bool isHopeless(Lever lever, size_t value,
                   const std::pair<const Point, CoarsePlan> &best) const {
     const double limit = best.second.seconds * (1 + kClose);
@@ -172,7 +172,7 @@ private:
       if (!isKnown(point) && !isTooSlow(point, limit))
         points.insert(point);
     };
-    if (!best) { // The least that any lever leaves.
+    if (!best) { // First find any point that fits.
       for (Point point : grid())
         if (point[kPieces] == sizes[kPieces] - 1 || point[kPieces] == 0)
           want(point);
@@ -195,8 +195,9 @@ private:
     return points;
   }
 
-  /// About what the kernels of `point` take, which isn't seen, by what those of
-  /// another number of pieces take and by how a column differs that has both.
+  /// Estimates the time of the kernels of an unseen `point`: the time at
+  /// another number of pieces, plus the difference in a column that has both
+  /// numbers.
   double estimate(const Point &known, const CoarsePlan &made,
                   const Point &point) const {
     double difference = HUGE_VAL;
@@ -211,8 +212,8 @@ private:
     return made.baseSeconds + difference;
   }
 
-  /// In each column that is close, or whose kernels leave that open, the points
-  /// next to its best; in one that has no plan, one of more pieces.
+  /// In each column that is close, or may be by its kernels, the points next to
+  /// its best; in a column without a plan, one point with more pieces.
   template <typename F> void wantNeighbours(double close, F &&want) const {
     std::set<Column> columns;
     for (const auto &entry : seen)
@@ -246,8 +247,9 @@ private:
   }
 
   /// Points that differ from the best in several levers, which together may
-  /// gain what none does alone: of each column the one of the most pieces whose
-  /// kernels leave that open, as far as the differences of single levers tell.
+  /// gain more than each lever alone: in each column the point of the most
+  /// pieces whose kernels may be fast enough, by the sum of the differences of
+  /// single levers.
   template <typename F>
   void wantTogether(const std::pair<const Point, CoarsePlan> &best,
                     F &&want) const {
@@ -270,8 +272,8 @@ private:
     }
   }
 
-  /// What not pulling a lever of the best point comes to, for the report. The
-  /// whole batch doesn't fit where pieces of it don't.
+  /// The setting without micro-batches, for the report of alternatives. The
+  /// whole batch doesn't fit if pieces of it don't fit.
   void wantAlternatives(const Point &best, std::set<Point> &points) const {
     for (const auto &[point, made] : seen)
       if (point[kPrecision] == best[kPrecision] &&
@@ -305,7 +307,7 @@ private:
                       });
     if (made.ranked.empty())
       return made;
-    // The least harm among the best comes first.
+    // Among the best, the least harmful comes first.
     const double asGood = secondsOf(made.ranked.front()) * (1 + kAsGoodPart);
     auto end = llvm::find_if(made.ranked, [&](const LeverSetting &setting) {
       return secondsOf(setting) > asGood;
@@ -343,7 +345,7 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
       lever.instead = text(setting);
       lever.seconds = seen.at(setting).seconds;
     }
-    // What gets no plan may still take less.
+    // A setting without a plan may still take less.
     for (const auto &[setting, plan] : seen) {
       const double least = lever.atLeast >= 0 ? lever.atLeast : lever.seconds;
       if (!plan.isLeftOut || !isAnswer(setting) ||

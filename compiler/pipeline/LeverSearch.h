@@ -5,7 +5,7 @@
 // (CoarsePlan.h), so few are visited:
 //
 //     1  the whole batch and two numbers of micro-batches of one column: the
-//        quickest precision, else as little harm as can be
+//        fastest precision, otherwise the least harmful setting
 //     2  from the best point one lever at a time
 //     3  of each column within kClose of the best, the numbers of micro-batches
 //        next to its best
@@ -17,15 +17,14 @@
 //     f32, adamw                          -
 //
 // A point whose kernels alone take longer than the best plan isn't planned, and
-// neither are the ones beyond it in its column: more pieces take no less time.
-// One that turns out to take far longer, by what is proved of its plans, tells
-// no more than that.
-// Points of one round are planned beside each other; which ones they are never
-// depends on time.
+// neither are the points of more micro-batches in its column: more pieces take
+// no less time. If a coarse plan is left out because its proven time is far
+// longer, only that proven time is known of the point. Points of one round are
+// planned in parallel; the choice of points never depends on measured time.
 //
-// The quickest wins; of those within kAsGoodPart of it the one that does the
-// least harm. Coarse plans are some per cent off, so the caller plans the first
-// few in full.
+// The fastest setting wins; of those within kAsGoodPart of it the one that does
+// the least harm. Coarse plans are inaccurate by some per cent, so the caller
+// plans the first few in full.
 
 #ifndef TMC_COMPILER_PIPELINE_LEVERSEARCH_H
 #define TMC_COMPILER_PIPELINE_LEVERSEARCH_H
@@ -42,19 +41,19 @@
 
 namespace tmc {
 
-/// A coarse plan of a setting's program. Called from several threads at once.
-/// What a setting comes to, if it may take less than so many seconds.
+/// The coarse plan of a setting's program. If no plan takes less than `useless`
+/// seconds, none is sought. Called from several threads at once.
 using PlanSetting =
     std::function<Expected<CoarsePlan>(const LeverSetting &, double useless)>;
 
-/// Plans this close, as a part of a step, are as good as each other: the one
-/// that does less harm is better.
+/// Plans that differ by at most this part of a step's time count as equally
+/// fast: the less harmful one is better.
 inline constexpr double kAsGoodPart = 0.005;
 
 struct LeverSearchOptions {
-  /// Visits every point: what the search is measured by.
+  /// Visits every point, to measure the quality of the search.
   bool wholeGrid = false;
-  /// Shows progress: points done, and known so far.
+  /// Shows progress: points done, and points known so far.
   std::function<void(size_t, size_t)> say;
 };
 
@@ -63,9 +62,9 @@ struct LeverChoice {
   std::map<LeverSetting, CoarsePlan> seen;
   /// Settings with a plan, the best first.
   std::vector<LeverSetting> ranked;
-  /// Settings that a model can't have, and why: "can't be cut ...".
+  /// Settings that the model doesn't support, and why: "can't be cut ...".
   std::vector<std::pair<LeverSetting, std::string>> refused;
-  /// The first setting of a search that the model can have: the same for all
+  /// The first setting of a search that the model supports: the same for all
   /// budgets.
   std::optional<LeverSetting> reference;
 
@@ -73,15 +72,16 @@ struct LeverChoice {
   /// looked at.
   int64_t impossibleBelowBytes() const;
 
-  /// Each free lever of `chosen`, and what another value of it comes to.
+  /// Each free lever of `chosen`, and the time of the step with another value
+  /// of it.
   std::vector<ChosenLever> alternatives(const LeverSetting &chosen) const;
 };
 
-/// Whether a setting failed because a model can't have it.
+/// Whether a setting failed because the model doesn't support it.
 bool isRefusal(const Failure &failure);
 
-/// Errors: that of the first setting that fails with anything but an
-/// unsupported program, or the first one's where all do.
+/// Errors: the error of the first setting that fails for another reason than an
+/// unsupported program, or of the first setting if all fail.
 Expected<LeverChoice> chooseLevers(const LeverSpace &space,
                                    const PlanSetting &plan,
                                    const LeverSearchOptions &options);

@@ -9,8 +9,8 @@ using llvm::StringRef;
 /// Rows of logits that a loss in chunks holds.
 static constexpr int64_t kChunkRows = 256;
 
-/// Tiles of rows that are tried: at most so many are alive of the long rows as
-/// one quarter, or one sixteenth.
+/// Numbers of tiles that are tried: with 4 or 16 tiles, a quarter or a
+/// sixteenth of the long rows is alive at a time.
 static constexpr int64_t kTileCounts[] = {1, 4, 16};
 
 /// The first of "bf16,lm_head=f32" or "adamw(clip=1)", and the rest.
@@ -28,7 +28,7 @@ bool tmc::hasFreeLevers(const CompileOptions &asked) {
          isAuto(asked.optimizer);
 }
 
-/// With the rest of an `auto` specification behind each name.
+/// Appends the rest of an `auto` specification to each name.
 static std::vector<std::string> specsOf(StringRef asked,
                                         llvm::ArrayRef<const char *> names) {
   if (!isAuto(asked))
@@ -39,7 +39,7 @@ static std::vector<std::string> specsOf(StringRef asked,
   return specs;
 }
 
-/// What the target multiplies quicker than f32, or at all.
+/// f32, and the narrower types whose products are faster on the target.
 static std::vector<const char *> precisionsOf(const Target &target) {
   std::vector<const char *> names = {"f32"};
   if (target.backend == Backend::Cpu) {
@@ -100,7 +100,7 @@ CompileOptions tmc::pinned(CompileOptions asked, const LeverSetting &setting) {
   return asked;
 }
 
-/// `spec` with another name in front.
+/// `spec` with its name replaced.
 static void rename(std::string &spec, StringRef name) {
   spec = name.str() + headOf(spec).second.str();
 }

@@ -1,24 +1,24 @@
 // LeverSpace.h - the settings of a step's program that tmc may choose.
 //
-// A lever changes the program that is planned, where a plan only says how a
-// program runs: into how many micro-batches the batch is cut, what products
-// multiply, what the optimizer keeps its moments in, how many rows of logits
-// are held at once, in how many tiles rows inside MLPs are computed. Where a
-// flag says `auto` the lever is free; anything else pins it. A setting has a
+// A lever changes the program that is planned; a plan changes only how a
+// program runs. The levers are the number of micro-batches, the type of the
+// factors of products, the type of the optimizer's moments, the number of rows
+// of logits held at once, and the number of tiles of rows inside MLPs. Where a
+// flag says `auto` the lever is free; any other value pins it. A setting has a
 // value for each lever:
 //
 //     --micro-batches auto --precision auto --optimizer adamw8bit
 //
 //     micro-batches  1 2 4 8 ...            free
-//     precision      f32 tf32 bf16          free: what the target multiplies
+//     precision      f32 tf32 bf16          free: types of the target
 //     optimizer      adamw8bit              pinned
-//     loss chunk     what costs no bit      pinned
+//     loss chunk     the exact one          pinned
 //     tiles          1                      pinned
 //
-// Recomputation, order and offload are the plan's: they change no bit.
+// Recomputation, order and offload belong to the plan: they change no bit.
 //
-// Levers that change numbers do harm, from little to much. `harmOf` ranks
-// settings by the most harmful lever that they pull:
+// Levers that change numbers do harm, listed from little to much. `harmOf`
+// ranks settings by the most harmful lever that they change:
 //
 //     micro-batches, loss chunks,
 //     tiles                        sums are added in another order
@@ -27,8 +27,8 @@
 //     bf16, fp16                   factors and activations have 16 bits
 //     adamw4bit                    moments have 4 bits and a scale for 128
 //
-// Nothing else is pulled by itself: fp8, parameters without f32 masters and
-// other rules of optimization are for the user to ask for.
+// tmc chooses no other lever by itself: the user must ask for fp8, parameters
+// without f32 masters and other optimizers.
 
 #ifndef TMC_COMPILER_PIPELINE_LEVERSPACE_H
 #define TMC_COMPILER_PIPELINE_LEVERSPACE_H
@@ -73,15 +73,16 @@ struct LeverSpace {
 /// Whether a flag of `asked` leaves a lever free.
 bool hasFreeLevers(const CompileOptions &asked);
 
-/// What `asked` allows on `target` to a model whose batch has `samples`.
+/// The settings that `asked` allows on `target`, for a model with a batch of
+/// `samples` samples.
 LeverSpace leverSpaceOf(const CompileOptions &asked, const Target &target,
                         int64_t samples);
 
 /// `asked` with every lever pinned to `setting`.
 CompileOptions pinned(CompileOptions asked, const LeverSetting &setting);
 
-/// Frees a lever that is pinned, offload included, where tmc may choose others
-/// than what it is pinned to.
+/// Frees a pinned lever, offload included, if tmc may choose other values of
+/// it.
 using FreeLever = void (*)(CompileOptions &);
 std::vector<FreeLever> pinnedLevers(const CompileOptions &asked);
 
@@ -89,17 +90,17 @@ std::vector<FreeLever> pinnedLevers(const CompileOptions &asked);
 /// --offload=auto".
 std::string flagsOf(const CompileOptions &asked, const CompileOptions &options);
 
-/// How far a setting takes the numbers of a step from those of f32, AdamW and
-/// the whole batch at once: the rank of its most harmful lever, then the sum of
-/// all ranks.
+/// The distance of a setting's numbers from those of f32, AdamW and the whole
+/// batch at once: the rank of its most harmful lever, then the sum of all
+/// ranks.
 struct Harm {
   int most = 0, sum = 0;
   auto operator<=>(const Harm &) const = default;
 };
 Harm harmOf(const LeverSetting &setting);
 
-/// "4 micro-batches, bf16, adamw8bit, 256 rows of logits, 4 tiles": what is
-/// pulled; "no lever" where nothing is.
+/// "4 micro-batches, bf16, adamw8bit, 256 rows of logits, 4 tiles": the changed
+/// levers; "no lever" if there is none.
 std::string textOf(const LeverSetting &setting);
 
 } // namespace tmc

@@ -21,7 +21,7 @@
 using namespace tmc;
 using llvm::StringRef;
 
-/// What an entry begins with, before the hash of its content and a newline.
+/// The first bytes of an entry, before the hash of its content and a newline.
 static constexpr StringRef kMagic = "tmc-object 1 ";
 
 static std::string hashOf(StringRef content) {
@@ -36,7 +36,7 @@ static bool isOwn(const struct stat &status) {
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Makes `path` and what is missing above it, for the user alone.
+/// Makes `path` and its missing parents, for the user alone.
 static bool makeDirectories(const std::string &path) {
   if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST)
     return true;
@@ -52,7 +52,7 @@ ObjectCache ObjectCache::open(const std::string &directory, int64_t mostBytes) {
     return cache;
   Folder folder = Folder::open(directory, Folder::Links::Refused);
   if (!folder) {
-    if (errno == ELOOP || errno == ENOTDIR) // The latter says Linux of a link.
+    if (errno == ELOOP || errno == ENOTDIR) // Linux gives ENOTDIR for a link.
       cache.why = "it is no directory of its own";
   } else if (folder.status().st_uid != geteuid()) {
     cache.why = "it belongs to another user";
@@ -79,7 +79,7 @@ std::string ObjectCache::userDirectory() {
   return "";
 }
 
-/// Writes a file that a tool of ours reads next.
+/// Writes a file that a tool of tmc reads next.
 static bool writeFile(const std::string &path, StringRef content) {
   const int fd =
       ::open(path.c_str(),
@@ -120,8 +120,8 @@ void ObjectCache::keep(const std::string &key, const std::string &file) const {
   if (!read)
     return;
   StringRef object = (*read)->getBuffer();
-  // Of a name that no other call has: of this process or of one elsewhere with
-  // the same number.
+  // The name is unique, also among processes of other machines with the same
+  // number.
   const std::string ours =
       key + "." + llvm::utohexstr(llvm::sys::Process::GetRandomNumber()) + "." +
       std::to_string(getpid());
@@ -135,9 +135,9 @@ void ObjectCache::keep(const std::string &key, const std::string &file) const {
   evict();
 }
 
-/// Removes the oldest files until the rest is within the limit: what another
-/// process removes at the same time is gone either way, and what one that was
-/// killed has left half-written grows old as well.
+/// Removes the oldest files until the rest is within the limit. Another process
+/// may remove the same files at the same time; a half-written file of a killed
+/// process ages and is removed as well.
 void ObjectCache::evict() const {
   struct Entry {
     int64_t seconds, nanoseconds, bytes;

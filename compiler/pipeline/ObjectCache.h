@@ -1,21 +1,22 @@
 // ObjectCache.h - compiled pieces of steps, kept for the next compilation.
 //
-// An entry is an object file under the name of its key: a hash of all that the
-// object follows from (HostCompiler.cpp says what that is). So entries never
-// change, and nothing has to be locked:
+// An entry is an object file. Its name is its key: a hash of all inputs of the
+// object (`identify` in HostCompiler.cpp lists them). So entries never change,
+// and no lock is needed:
 //
 //     keep    write a new file beside the entries, rename it into place; two
 //             processes that keep the same key keep the same bytes
 //     fetch   read, compare with the hash that the entry begins with, copy;
-//             what is damaged is removed, and counts as not there
+//             a damaged entry is removed, and counts as missing
 //
 // Objects are linked into programs that the user runs. So an entry counts only
-// where nobody else could have put it: the directory is the user's own and open
-// to nobody else (0700, which `open` sees to), and so is the file. Otherwise
-// there is no cache, and `warning` says why.
+// if no other user can have written it: the user owns the directory, nobody
+// else may open it (0700, which `open` ensures), and the same holds for the
+// file. Otherwise there is no cache, and `warning` gives the reason.
 //
-// Beyond its limit in bytes a cache loses what has gone unused for longest. A
-// cache that can't be made, read or written is no error: all is compiled then.
+// Beyond its limit in bytes a cache removes the entries that were unused for
+// the longest time. A cache that can't be created, read or written is no error:
+// all pieces are compiled.
 
 #ifndef TMC_COMPILER_PIPELINE_OBJECTCACHE_H
 #define TMC_COMPILER_PIPELINE_OBJECTCACHE_H
@@ -32,7 +33,7 @@ public:
   static constexpr int64_t kDefaultBytes = int64_t(256) << 20;
 
   ObjectCache() = default; // None.
-  /// The cache in `directory`, which is made; empty: none.
+  /// The cache in `directory`, which is created; empty: none.
   static ObjectCache open(const std::string &directory,
                           int64_t mostBytes = kDefaultBytes);
 
@@ -40,14 +41,15 @@ public:
   static std::string userDirectory();
 
   bool isOff() const { return !folder; }
-  /// Why there is none although the directory is there; "": no reason to say.
+  /// The reason for having no cache although the directory exists; "": no
+  /// reason.
   const std::string &warning() const { return why; }
 
   /// Writes the entry `key` to `file`, and marks it as used. False: there is no
   /// such entry, or `file` can't be written.
   bool fetch(const std::string &key, const std::string &file) const;
 
-  /// Keeps the content of `file` as the entry `key`, if that can be.
+  /// Keeps the content of `file` as the entry `key`; failures are ignored.
   void keep(const std::string &key, const std::string &file) const;
 
 private:

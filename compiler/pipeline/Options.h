@@ -1,4 +1,4 @@
-// Options.h - what a user asks of `tmc compile` and `tmc plan`, as a value.
+// Options.h - the options of `tmc compile` and `tmc plan`, as a value.
 //
 // The command line fills it; so can a test, or a build tool that links the
 // pipeline. Nothing here is global.
@@ -40,18 +40,18 @@ const char *nameOf(Phase phase);
 std::optional<Phase> phaseNamed(const std::string &name);
 std::vector<std::string> phaseNames();
 
-/// What ends up in the output directory.
+/// The kinds of output.
 enum class Artifact { Exe, Lib, Source, Mlir, Plan };
 
-/// Who makes the copies in 16 bits that products on cards read of parameters in
-/// f32 (passes/fuse/KeepCopies.cpp).
+/// The source of the 16-bit copies of f32 parameters, which products on GPUs
+/// read (passes/fuse/KeepCopies.cpp).
 enum class NarrowCopies {
-  Auto, // Updates, but casts where those are faster or all that fits.
+  Auto, // Updates; casts if they are faster, or if nothing else fits.
   Kept, // Updates.
   Cast, // Casts in each step.
 };
 
-/// In the place of a count: tmc chooses it (LeverSpace.h).
+/// Instead of a count: tmc chooses it (LeverSpace.h).
 inline constexpr int64_t kAuto = -1;
 
 struct CompileOptions {
@@ -61,37 +61,40 @@ struct CompileOptions {
   std::optional<int64_t> batch;
   std::map<std::string, int64_t> dims;
   std::string loss;
-  /// Of these two, "auto" in the place of the first name: tmc chooses.
+  /// For `optimizer` and `precision`, "auto" instead of the first name: tmc
+  /// chooses.
   std::string optimizer = "adamw"; // passes/Optimizers.h
   std::string precision = "f32";   // passes/Precision.h
   std::string lossScale = "auto";  // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
-  std::vector<std::string> outputs; // Of the model, kept beside the loss.
+  std::vector<std::string> outputs; // The model's, kept beside the loss.
   int64_t microBatches = 1;         // Or kAuto.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.
   OffloadSpec offload;
   std::optional<int64_t> hostBudget; // Bytes; none: the target's memory.
-  /// Where files may be, relative to where the step runs, and their bytes, -1:
-  /// no limit. Empty: no files.
+  /// The directory of spill files, relative to the step's working directory,
+  /// and the limit of their bytes, -1: no limit. Empty: no files.
   std::string fileDirectory;
   int64_t fileBudget = -1;
-  /// Of the planner's counted work, in percent of what is worth waiting for.
+  /// Percent of the planner's default amount of counted work.
   int64_t effort = 100;
-  /// Rows of logits that are held at once, 0: all. None: as few as cost nothing
-  /// and change no bit, which only the cpu's product promises. Or kAuto.
+  /// Rows of logits that are held at once, 0: all. None: the smallest number
+  /// that costs no time and changes no bit, which only the cpu's product
+  /// guarantees. Or kAuto.
   std::optional<int64_t> lossChunk;
   int64_t tiles = 1; // passes/Tile.cpp, or kAuto.
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string weights;     // A .safetensors file; empty: the model's own.
-  std::pair<std::string, std::string> weightsPrefix; // Of names: there, here.
+  std::pair<std::string, std::string> weightsPrefix; // Prefix of names: in the
+                                                     // file, in the model.
   std::string output;  // Directory; empty: the model's name.
-  bool force = false;  // Whoever's files are there.
+  bool force = false;  // Overwrite, even if others wrote the files there.
   std::string name;    // --name, which C identifiers begin with; empty: none.
   std::string depfile; // -MF; empty: none.
-  /// -MT: what the depfile says follows; empty: all that is written.
+  /// -MT: the targets of the depfile's rule; empty: all written files.
   std::vector<std::string> depfileTargets;
   /// Names of files for other viewers, in the output directory; empty: none.
   std::string snapshot, trace;
@@ -99,11 +102,11 @@ struct CompileOptions {
   std::string problemFile; // The planning problem, as tmc-solve reads it.
   std::string planner;     // By name, or "exec:COMMAND"; empty: our own.
   bool useCache = true;    // Take compiled pieces of steps from the cache.
-  bool progress = false;   // Say on stderr what is going on.
+  bool progress = false;   // Report progress on stderr.
   bool quiet = false;      // No summary on stderr at the end.
 };
 
-/// True where an output directory with the model's values will be written.
+/// True if an output directory with the model's values will be written.
 bool wantsWeights(const CompileOptions &options);
 
 /// A size as people write it: bytes, or KiB/MiB/GiB/TiB (binary) or
@@ -111,7 +114,8 @@ bool wantsWeights(const CompileOptions &options);
 /// negative sizes and on those over 2^62.
 Expected<int64_t> parseSize(const std::string &text);
 
-/// What `--target` names. Fails on an unknown name with those that there are.
+/// The target named by `--target`. Fails on an unknown name and lists the known
+/// ones.
 Expected<Target> targetNamed(const std::string &text);
 
 } // namespace tmc

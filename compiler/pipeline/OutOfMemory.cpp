@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/// There is no memory to say it in, but for what stands here.
+/// Only the stack is available for the message.
 static void endWithoutMemory(void *, const char *, bool) {
   tmc::removeStaged();
   char text[160];

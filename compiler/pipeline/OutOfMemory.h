@@ -1,8 +1,8 @@
 // OutOfMemory.h - the end of a process that gets no more memory.
 //
-// A limit of the shell or of a container is the world's, not a defect of ours:
-// one message says so, the process ends with the world's code, and what it has
-// staged is removed.
+// A memory limit of the shell or of a container is an external cause, not a
+// defect of tmc: one message says so, the staged files are removed, and the
+// process ends with the exit code of external failures.
 
 #ifndef TMC_COMPILER_PIPELINE_OUTOFMEMORY_H
 #define TMC_COMPILER_PIPELINE_OUTOFMEMORY_H

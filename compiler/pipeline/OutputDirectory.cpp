@@ -20,14 +20,14 @@ namespace {
 
 constexpr const char *kPlan = "plan.json";
 constexpr const char *kStagingPrefix = ".tmc-";
-/// In a staging directory whose files are being moved into place.
+/// Marks a staging directory whose files are being moved into place.
 constexpr const char *kPublishing = "publishing";
-/// What a compilation may write, beside its library and weights.
+/// The files that a compilation may write, beside its library and weights.
 constexpr const char *kFiles[] = {"train",       "step.cpp",  "step.cu",
                                   "step.h",      "step.mlir", "plan-trace.json",
                                   "report.html", "tmc.h"};
 
-/// No plan of ours is larger.
+/// No plan of tmc is larger.
 constexpr int64_t kMostPlanBytes = int64_t(64) << 20;
 
 Failure worldFailure(const std::string &what, const std::string &path,
@@ -40,11 +40,11 @@ std::string joined(const std::string &directory, const std::string &name) {
   return (fs::path(directory) / name).string();
 }
 
-/// The text of a plan.json that a compilation left; nothing where there is none
-/// or it is somebody else's.
+/// The text of a plan.json that a compilation wrote; nothing if there is none
+/// or another program wrote it.
 std::optional<std::string> planIn(const Folder &directory) {
   std::optional<std::string> text = directory.read(kPlan, kMostPlanBytes);
-  // As it is printed; nothing has to be parsed that may be a stranger's.
+  // Compares the printed text, so no parser runs on a foreign file.
   for (const char *key : {"\n  \"compiled_for\": ", "\n  \"schema\": "})
     if (text && !StringRef(*text).contains(key))
       return std::nullopt;
@@ -59,7 +59,7 @@ std::string stepNameOf(StringRef plan) {
              : "";
 }
 
-/// A staging directory that no process has locked, of this user.
+/// Whether a staging directory of this user has no lock.
 bool isAbandoned(const Folder &directory, const std::string &name) {
   if (!StringRef(name).starts_with(kStagingPrefix))
     return false;
@@ -80,7 +80,7 @@ void removeAbandoned(const Folder &directory) {
       directory.removeFolder(name);
 }
 
-/// A file that no compilation has written, or "": all are ours.
+/// A file that no compilation has written, or "": all are tmc's.
 std::string strangerIn(const Folder &directory) {
   if (planIn(directory))
     return "";
@@ -91,7 +91,7 @@ std::string strangerIn(const Folder &directory) {
         stranger = name;
     } else if (isAbandoned(directory, name) &&
                directory.folder(name).status(kPublishing)) {
-      return ""; // What is here was being published.
+      return ""; // The files here were being published.
     }
   }
   return stranger;
@@ -159,14 +159,15 @@ Expected<OutputDirectory> OutputDirectory::create(const std::string &path,
   if (!output.directory)
     return worldFailure("open the directory", path, errno);
   output.made = made;
-  // Of an opening of its own, whose lock ends with it: between making a staging
-  // directory and locking it nobody looks for abandoned ones.
+  // A separate descriptor, whose lock ends with it: no process looks for
+  // abandoned directories between the creation of a staging directory and its
+  // lock.
   Folder held = Folder::open(path, Folder::Links::Followed);
   held.lock(/*waits=*/true);
   if (!force)
     TMC_TRY(refuseStrangers(output.directory, path));
-  // A name that begins with a dash or an at sign would be an option of whoever
-  // is called with it.
+  // Programs would read a name that begins with a dash or an at sign as an
+  // option.
   const std::string place = fs::path(path).is_absolute() ? path : "./" + path;
   std::string staging = makeOwnDirectory(joined(place, kStagingPrefix));
   if (staging.empty())
@@ -192,7 +193,7 @@ OutputDirectory::~OutputDirectory() {
   }
   std::error_code ignored;
   if (made)
-    fs::remove(path, ignored); // Only where it is empty.
+    fs::remove(path, ignored); // Succeeds only if it is empty.
 }
 
 std::string OutputDirectory::staged(const std::string &name) {
@@ -208,7 +209,7 @@ std::string OutputDirectory::scratch(const std::string &name) const {
 Expected<void>
 OutputDirectory::write(const std::string &name,
                        const std::vector<std::string_view> &pieces) {
-  staging.remove(name); // One of the same name that was written before.
+  staging.remove(name); // An earlier file of this name.
   if (!staging.create(name, 0666, pieces))
     return worldFailure("write", joined(path, name), errno);
   staged(name);
@@ -242,7 +243,7 @@ OutputDirectory::commit(const std::vector<std::string> &replaced) {
       return worldFailure("move into place", name, errno);
     return {};
   };
-  // A directory whose plan.json is old isn't up to date for make.
+  // plan.json goes last, so that make rebuilds a half-published directory.
   for (const std::string &name : written)
     if (name != kPlan)
       TMC_TRY(publish(name));

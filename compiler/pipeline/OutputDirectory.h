@@ -1,18 +1,20 @@
-// OutputDirectory.h - the files of a step, which appear at its end or not at
-// all.
+// OutputDirectory.h - the files of a step, which appear only if the compilation
+// succeeds.
 //
-// A compilation fills a staging directory inside the output directory, of a
-// random name, which it has locked. `commit` moves into place what was
-// written, one rename at a time, plan.json last; the destructor removes the
-// rest. A failed compilation leaves an existing directory as it was.
+// A compilation fills a staging directory inside the output directory. The
+// staging directory has a random name and a lock. `commit` moves the written
+// files into place, one rename at a time, plan.json last; the destructor
+// removes the rest. A failed compilation leaves an existing directory as it
+// was.
 //
 //     step/plan.json, train, ...    of the last compilation that ended
 //     step/.tmc-x81Kq0/             of one that runs, or was killed
 //
-// A staging directory without a lock is abandoned: it is removed, and nothing
-// in it is published. A process that is killed between two renames leaves parts
-// of two steps. They tell by their identity (compiler/emit/StepInterface.h),
-// which whoever starts a step compares, and the next compilation replaces them.
+// A staging directory without a lock is abandoned: it is removed, and none of
+// its files is published. A process that is killed between two renames leaves
+// parts of two steps. Their identities differ (compiler/emit/StepInterface.h);
+// each program that starts a step compares them. The next compilation replaces
+// both parts.
 
 #ifndef TMC_COMPILER_PIPELINE_OUTPUTDIRECTORY_H
 #define TMC_COMPILER_PIPELINE_OUTPUTDIRECTORY_H
@@ -29,8 +31,7 @@ namespace tmc {
 /// Whether a step may have this name: it begins C identifiers.
 bool isStepName(const std::string &name);
 
-/// The library that a step is linked into: of "gan_d" libgan_d.so, of one
-/// without a name libstep.so.
+/// The library of a step: libgan_d.so for "gan_d", libstep.so without a name.
 std::string libraryOf(const std::string &stepName);
 
 /// The name of the step that a compilation left in `directory`.
@@ -38,21 +39,22 @@ std::string stepNameIn(const std::string &directory);
 
 class OutputDirectory {
 public:
-  /// Fails where `path` holds files, and none tells that a compilation wrote
-  /// them: those could be a user's own. Says nothing of what can't be read.
+  /// Fails if `path` holds files and none of them shows that a compilation
+  /// wrote them: the files could be the user's own. Ignores files that can't be
+  /// read.
   static Expected<void> check(const std::string &path);
 
-  /// Makes `path` and its staging directory. `force`: whoever's files are
-  /// there.
+  /// Makes `path` and its staging directory. `force`: even if others wrote the
+  /// files there.
   static Expected<OutputDirectory> create(const std::string &path,
                                           bool force = false);
   OutputDirectory(OutputDirectory &&other) = default;
   OutputDirectory &operator=(OutputDirectory &&) = delete;
   ~OutputDirectory();
 
-  /// Where the file `name`, which a tool writes, is until `commit` moves it.
+  /// The path of the file `name`, which a tool writes, until `commit` moves it.
   std::string staged(const std::string &name);
-  /// A file that isn't published: where it may be.
+  /// The path of a file that isn't published.
   std::string scratch(const std::string &name) const;
   /// Writes `content` to the staged file `name`.
   Expected<void> write(const std::string &name, const std::string &content) {
@@ -64,12 +66,11 @@ public:
   Expected<void> writeScratch(const std::string &name,
                               const std::string &content) const;
 
-  /// Moves every staged file into place. Where an earlier compilation wrote the
-  /// directory, its files go that this one has no others for, and so do
-  /// `replaced`.
+  /// Moves every staged file into place. Removes the files of an earlier
+  /// compilation that have no replacement, and the files `replaced`.
   Expected<void> commit(const std::vector<std::string> &replaced = {});
 
-  /// What was published, in the order in which it was staged.
+  /// Names of the published files, in the order of staging.
   const std::vector<std::string> &names() const { return written; }
 
 private:

@@ -126,14 +126,14 @@ static int64_t lossChunkIn(ModuleOp module) {
   return rows;
 }
 
-/// The parts that rows between wide products are computed in.
+/// Number of tiles for rows between wide products.
 static int64_t tilesIn(ModuleOp module) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
   auto count = forward->getAttrOfType<IntegerAttr>(train::TrainDialect::kTiles);
   return count ? count.getInt() : 1;
 }
 
-/// How many micro-batches the batch has been cut into.
+/// Number of micro-batches of the batch.
 static int64_t piecesIn(ModuleOp module) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
   auto count = forward ? forward->getAttrOfType<IntegerAttr>(
@@ -142,8 +142,8 @@ static int64_t piecesIn(ModuleOp module) {
   return (count ? count.getInt() : 1) + bool(module.lookupSymbol("rest"));
 }
 
-/// Where nothing is asked, a loss goes in chunks where that saves memory and
-/// nothing else tells it from the whole. Logits that are kept are made twice.
+/// Without --loss-chunk, a loss is computed in chunks if that saves memory and
+/// gives the same bits in the same time. Kept logits would be computed twice.
 static RaiseOptions raiseOptions(const CompileOptions &asked,
                                  const Target &device) {
   if (asked.lossChunk)
@@ -164,12 +164,12 @@ static int64_t copyBytesIn(ModuleOp module) {
   return bytes;
 }
 
-/// From tensors to kernels, in one of the step's forms.
+/// Lowers tensors to kernels, in one of the step's forms.
 Expected<void> Compilation::shape(bool keepsCopies) {
   Expected<void> done =
       runPasses(*form.module, Phase::Shape, [&](OpPassManager &pm) {
-        // No CSE from here on: the statistics that a norm's gradient makes
-        // again must not become values kept from its forward pass.
+        // No CSE from here on: it would merge statistics recomputed in a norm's
+        // gradient with those of its forward pass, and keep them alive.
         pm.addPass(createExpandComposites());
         pm.addPass(createCanonicalizerPass());
         pm.addPass(createFoldIntoKernels());
@@ -351,7 +351,7 @@ Expected<void> Compilation::import() {
   return {};
 }
 
-/// Every output that is to be kept must be one of the model's.
+/// Every kept output must be one of the model's.
 Expected<void> Compilation::checkOutputs() {
   auto forward = form.module->lookupSymbol<func::FuncOp>("forward");
   std::vector<std::string> names;
@@ -366,7 +366,7 @@ Expected<void> Compilation::checkOutputs() {
   return {};
 }
 
-/// Says where a card can't give what the plan may take.
+/// Warns if the budget is larger than the memory of the card.
 void Compilation::noteBudget() {
   if (device.backend == Backend::Cuda && device.memoryBytes >= 0 &&
       asked.budgetBytes.value_or(0) > device.memoryBytes)
@@ -374,7 +374,7 @@ void Compilation::noteBudget() {
                    ", " + readableBytes(device.memoryBytes));
 }
 
-/// Says what --batchnorm changes.
+/// Records the effect of --batchnorm, or warns of none.
 void Compilation::noteBatchNorms() {
   if (asked.batchNorm.empty())
     return;
@@ -411,7 +411,7 @@ void Compilation::listValues() {
   }
 }
 
-/// Where a diagnostic is, in the model's own names.
+/// The location of a diagnostic, in the model's own names.
 static std::string describe(Location loc) {
   std::string name, line;
   loc->walk([&](Location part) {
@@ -428,12 +428,11 @@ static std::string describe(Location loc) {
 }
 
 namespace {
-/// What was said while something ran: the first error, and all that goes with
-/// it.
+/// The diagnostics of a run: the first error, its notes, and the warnings.
 struct DiagnosticCollector {
   std::string error;
   std::vector<std::string> notes, warnings;
-  std::optional<FailureKind> fault; // Of the first error; none: ours.
+  std::optional<FailureKind> fault; // Cause of the first error; none: a defect.
   std::function<bool()> isOver = [] { return false; };
   ScopedDiagnosticHandler handler;
 
@@ -458,7 +457,7 @@ struct DiagnosticCollector {
       notes.push_back(textOf(note));
   }
 
-  /// `reproducer`: the note that a defect ends with.
+  /// `reproducer`: the last note of a defect.
   Failure failure(Phase phase, llvm::function_ref<std::string()> reproducer) {
     if (fault)
       return Failure{FailureKind(*fault), error, notes};
@@ -505,10 +504,10 @@ Expected<StepText> Compilation::print(const EmitOptions &options) {
   });
 }
 
-/// The planning problem of the step, for `tmc-solve` and for other planners.
+/// Writes the step's planning problem, for `tmc-solve` and other planners.
 Expected<void> Compilation::writeProblem() {
   OwningOpRef<ModuleOp> copy = form.module->clone();
-  if (!asked.offload.isNone()) // The form that is planned with moves.
+  if (!asked.offload.isNone()) // The peeled form is planned with moves.
     TMC_TRY(runPasses(*copy, Phase::Shape, [](OpPassManager &pm) {
       pm.addNestedPass<train::StepOp>(createPeel());
     }));

@@ -19,10 +19,10 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Plans that are tried where the arena comes out larger than the budget.
+/// Plans that are tried if the arena is larger than the budget.
 constexpr int kPlaceAttempts = 6;
-/// Where moves are asked for as they are needed: by this part of the step's
-/// time they have to make it quicker.
+/// With `--offload=auto`, moves must make the step faster by this part of its
+/// time.
 constexpr double kWorthMovesPart = 0.01;
 
 static double secondsOf(int64_t picoseconds) {
@@ -79,7 +79,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
     if (absl::Status status = fillCache(form, problem, request); !status.ok())
       return status;
   } else if (!form.plans->cheapestWithin(budget)) {
-    // The arena was larger than the cache had it.
+    // The arena was larger than in the cache.
     absl::StatusOr<const planning::FittedPlan *> found = form.plans->fit(
         budget - (form.chosen->arenaBytes + problem.reservedBytes - budget));
     if (!found.ok())
@@ -93,7 +93,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
   int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
   planning::Plan answer = (form.chosen ? *form.chosen : **smallest).plan;
   answer.feasible = form.chosen;
-  // A budget that works and is smaller works again; its plan's arena need not.
+  // A smaller budget that worked works again; the arena of its plan may not.
   answer.smallestFoundBytes =
       form.chosen && budget >= 0 ? std::min(least, budget) : least;
   answer.impossibleBelowBytes = form.plans->impossibleBelowBytes();
@@ -103,7 +103,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
   return answer;
 }
 
-/// What is known of smaller and larger budgets.
+/// Reads the bounds for smaller and larger budgets.
 static void readFrontier(StepForm &form, const PlanRecord &record) {
   form.figures.smallestFoundBytes = record.smallestFoundBytes;
   form.figures.impossibleBelowBytes = record.impossibleBelowBytes;
@@ -111,9 +111,9 @@ static void readFrontier(StepForm &form, const PlanRecord &record) {
       record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
 }
 
-/// Plans, lowers and places `module`, as far as is asked, by `hooks`, which
-/// choose the plan; `packing` says how its device's buffers are packed.
-/// `moves`: what may leave the device.
+/// Plans, lowers and places `module`, up to the requested phase. `hooks` choose
+/// the plan; `packing` gives the options for packing the device's buffers;
+/// `moves`: the values that may leave the device.
 static Expected<void>
 planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
              PlanHooks hooks, const OffloadSpec &moves,
@@ -151,8 +151,8 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
   return done;
 }
 
-/// The same by the form's cache of plans. Returns the arena's bytes; -1 where
-/// it isn't lowered.
+/// Plans, lowers and places by the form's cache of plans. Returns the arena's
+/// bytes; -1 if it isn't lowered.
 static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
                                  const PlanRequest &request) {
   PlanHooks hooks;
@@ -169,7 +169,7 @@ static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
   return int64_t(-1);
 }
 
-/// What the planned step says of itself, into the form's figures and trace.
+/// Copies the planned step's attributes into the form's figures and trace.
 static void readFigures(StepForm &form, const PlanRequest &request) {
   ModuleOp module = *form.module;
   PlanFigures &plan = form.figures;
@@ -215,15 +215,15 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   }
 }
 
-/// Plans on the device alone.
+/// Plans without moves.
 static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
   const int64_t budget = request.budgets.device;
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
   figures.budgetBytes = budget;
   figures.reservedBytes = reserved;
-  // The cache packs as the place phase does; where the two differ all the same,
-  // the phase is right, and another plan of the cache is tried.
+  // The cache packs as the place phase does; if the two still differ, the place
+  // phase is right, and another plan of the cache is tried.
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say("plan ...");
     OwningOpRef<ModuleOp> trial = form.module->clone();
@@ -233,7 +233,7 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
     figures.smallestStoppedEarly =
         form.plans && form.plans->isSmallestStoppedEarly();
     if (!arena) {
-      // A plan that was found and failed later isn't a matter of the budget.
+      // If a plan was found and failed later, the budget isn't the cause.
       if (record.smallestFoundBytes >= 0 && !record.isPlanned())
         return overBudget(form, budget);
       return std::move(arena.failure());
@@ -249,8 +249,8 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
   return overBudget(form, budget);
 }
 
-/// Takes from each budget what the program's arena is larger; false where none
-/// is.
+/// Reduces each budget by the bytes that the program's arena is over the asked
+/// one; false if no arena is over.
 static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
                     int64_t reserved, mem::ProgramOp program) {
   bool isOver = false;
@@ -267,12 +267,12 @@ static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
   return isOver;
 }
 
-/// Below so many percent of the work moves are sought coarsely.
+/// Below this percentage of the default work, moves are sought coarsely.
 static constexpr int64_t kFineEffort = 50;
 
-/// Plans with what may leave the device. The search packs as the place phase
-/// does; where the two differ all the same, the phase is right, and the search
-/// is given less.
+/// Plans with the values that may leave the device. The search packs as the
+/// place phase does; if the two still differ, the place phase is right, and the
+/// search gets a smaller budget.
 static Expected<void> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
   PlanFigures &figures = form.figures;
@@ -280,7 +280,7 @@ static Expected<void> planWithMoves(StepForm &form,
   figures.reservedBytes = request.device.reservedBytes;
   figures.smallestStoppedEarly = false;
   figures.boundOrder = PlanFigures::BoundOrder::Program;
-  form.trace = {}; // That of a plan without moves, if one was sought.
+  form.trace = {}; // Removes the trace of a plan without moves.
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say("plan, with moves ...");
@@ -325,7 +325,8 @@ static Expected<void> planWithMoves(StepForm &form,
   return overBudget(form, request.budgets.device);
 }
 
-/// Whether moves may gain what they are worth over the form's plan without.
+/// Whether moves may gain at least kWorthMovesPart over the form's plan without
+/// moves.
 static bool mayGainByMoves(const PlanFigures &figures) {
   return figures.stepSeconds > figures.kernelSeconds * (1 + kWorthMovesPart);
 }
@@ -340,9 +341,9 @@ static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
     return std::move(claims.failure());
   PlanFigures &figures = form.figures;
   figures.impossibleBelowBytes = claims->impossibleBelowBytes;
-  figures.smallestFoundBytes = -1; // With moves none was sought.
+  figures.smallestFoundBytes = -1; // None was sought with moves.
   figures.smallestStoppedEarly = false;
-  // The plan's own order isn't the program's: each order has its bound.
+  // The plan's order isn't the program's: each order has its own bound.
   const double own =
       figures.boundSeconds < 0 ? figures.stepSeconds : figures.boundSeconds;
   figures.boundSeconds = std::min(own, claims->atLeastSeconds);
@@ -350,8 +351,8 @@ static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
   return {};
 }
 
-/// Plans with moves where that makes the step fit, or quicker by as much as it
-/// has to be worth.
+/// Plans with moves if only that fits the budget, or if it is faster by at
+/// least kWorthMovesPart.
 static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   OwningOpRef<ModuleOp> shaped = form.module->clone();
   Expected<void> alone = planOnDevice(form, request);
@@ -425,7 +426,7 @@ void tmc::measureUnsplit(StepForm &form, const PlanRequest &request) {
   PlanFigures &plan = form.figures;
   CompileOptions whole = request.asked;
   whole.microBatches = 1;
-  whole.emit = Artifact::Plan; // Weights are of no concern.
+  whole.emit = Artifact::Plan; // No weights are needed.
   whole.narrowCopies =
       plan.keptCopyBytes ? NarrowCopies::Kept : NarrowCopies::Cast;
   whole.progress = false;

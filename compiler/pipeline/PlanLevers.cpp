@@ -22,25 +22,27 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Settings that are planned in full beside each other, and at least.
+/// The least number of settings planned in full, and the number planned in
+/// parallel.
 static constexpr size_t kPlannedInFull = 2;
-/// More of them are, as many in all as the forward functions of so many ops:
-/// those whose coarse plans take this part longer than the best, for that much
-/// coarse plans may lose; those of fewer micro-batches than the best, whose
-/// coarse plans don't fit; and where no plan fits, others, so that of a small
-/// model every one has its turn and the budget that a refusal names is met.
+/// More settings are planned in full if the model is small: at most
+/// kFullPlansOps divided by its ops. These are settings whose coarse plans take
+/// this part longer than the best, since coarse plans may lose that much;
+/// settings of fewer micro-batches than the best whose coarse plans don't fit;
+/// and, if no plan fits, others, so that a small model tries all and the budget
+/// named by a refusal works.
 static constexpr size_t kFullPlansOps = 6000;
 static constexpr double kCoarseLoses = 0.02;
-/// Of those others first the ones that need at most such a part more than the
-/// smallest.
+/// Among those others, settings come first that need at most this part more
+/// bytes than the smallest.
 static constexpr int64_t kFewBytesPart = 8;
 
-/// Settings of a lever that are planned coarsely, from the nearest on, to tell
+/// Settings of a lever that are planned coarsely, the nearest first, to suggest
 /// one that fits.
 static constexpr size_t kNearestTried = 3;
 
-/// Budgets below this part of the smallest that is known are out of reach of
-/// any lever: nothing is sought for them.
+/// No setting is suggested for budgets below this part of the smallest one
+/// found: no lever saves that much.
 static constexpr int64_t kReachedPart = 16;
 
 Compilation::Compilation(CompileOptions options, const std::string &bytecode)
@@ -49,7 +51,7 @@ Compilation::Compilation(CompileOptions options, const std::string &bytecode)
 }
 
 void Compilation::adopt(Compilation &&other) {
-  // Modules go before the context that they are in.
+  // Modules are destroyed before their context.
   form = {}, this->other = {};
   if (imported)
     imported->module = nullptr;
@@ -60,8 +62,8 @@ void Compilation::adopt(Compilation &&other) {
   said.insert(said.end(), other.said.begin(), other.said.end());
 }
 
-/// Programs that have been built, for full plans or other budgets; threads take
-/// what they use.
+/// Programs that have been built, for full plans or other budgets; threads
+/// remove the programs that they use.
 struct Compilation::Programs {
   std::unique_ptr<Compilation> take(const LeverSetting &setting) {
     std::lock_guard lock(mutex);
@@ -90,7 +92,7 @@ void Compilation::keepForward() {
       train::markUncut(form.module->lookupSymbol<func::FuncOp>("forward"));
   form.module->walk([&](Operation *) { ++ops; });
   llvm::raw_string_ostream os(forward);
-  // Fails for versions of the format only, of which none is asked for.
+  // Fails only for a requested format version; none is requested.
   (void)writeBytecodeToFile(*form.module, os);
 }
 
@@ -148,7 +150,7 @@ Expected<void> Compilation::runWithLevers(Phase last) {
   return planBest(last);
 }
 
-/// The least harm, then the fewest pieces, come first.
+/// Settings of the least harm come first, then those of the fewest pieces.
 static bool isNearer(const LeverSetting &a, const LeverSetting &b) {
   return std::pair(harmOf(a), a.microBatches) <
          std::pair(harmOf(b), b.microBatches);
@@ -190,7 +192,7 @@ Compilation::nearestFitting(const CompileOptions &tried) {
   for (auto [setting, possible] : llvm::zip(settings, isPossible))
     if (possible)
       open.push_back(setting);
-  // The most that can be done says whether the rest is worth a look.
+  // The strongest setting decides whether the others are worth a try.
   std::optional<double> seconds;
   if (open.empty() || !(seconds = coarseSeconds(open.back())))
     return std::nullopt;
@@ -292,7 +294,7 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
     if (point) {
       made[i].emplace(tmc::impossibleBelow((*point)->form, (*point)->other,
                                            (*point)->request(Phase::Plan)));
-      if (known.seen.count(open[i])) // What a search kept it may want again.
+      if (known.seen.count(open[i])) // The search may need the program again.
         programs->keep(open[i], std::move(*point));
     } else {
       made[i].emplace(std::move(point.failure()));
@@ -312,10 +314,10 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
 Expected<void> Compilation::planBest(Phase last) {
   const std::vector<LeverSetting> settings = worthFullPlans(*choice);
   std::optional<Failure> failure;
-  std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
+  std::unique_ptr<Compilation> best; // Or the smallest, if none fits.
   LeverSetting chosen;
   size_t planned = 0;
-  // Plans these in full, beside each other.
+  // Plans these in full, in parallel.
   auto plan = [&](ArrayRef<LeverSetting> some) -> Expected<void> {
     std::vector<std::unique_ptr<Compilation>> made(some.size());
     std::vector<std::optional<Expected<void>>> done(some.size());
@@ -328,7 +330,7 @@ Expected<void> Compilation::planBest(Phase last) {
         return;
       }
       made[i] = std::move(*built);
-      // What was chosen as it moves isn't planned without that.
+      // A setting chosen for its plan with moves is planned with moves.
       const auto coarse = choice->seen.find(some[i]);
       if (made[i]->asked.offload.onlyIfNeeded && coarse != choice->seen.end() &&
           coarse->second.moves)
@@ -376,8 +378,7 @@ Expected<void> Compilation::planBest(Phase last) {
     const size_t count = isWanted(from + 1) ? kPlannedInFull : 1;
     TMC_TRY(plan(ArrayRef<LeverSetting>(settings).slice(from, count)));
   }
-  // A full plan may fit where a coarse one doesn't, and fewer pieces are
-  // quicker.
+  // A full plan may fit if a coarse one doesn't, and fewer pieces are faster.
   auto withFewerPieces = [&] {
     std::vector<LeverSetting> fewer;
     LeverSetting setting = chosen;

@@ -1,4 +1,4 @@
-// PlantDefect.h - a pass that goes wrong, to test what is done about defects.
+// PlantDefect.h - a pass that fails on purpose, to test the reports of defects.
 
 #ifndef TMC_COMPILER_PIPELINE_PLANTDEFECT_H
 #define TMC_COMPILER_PIPELINE_PLANTDEFECT_H
@@ -11,8 +11,8 @@
 namespace tmc {
 
 /// `kind`: "error" emits an error, "silent" fails without one, "invalid" leaves
-/// IR that doesn't verify, "crash" reads address 0, "fault" says that the input
-/// is at fault, "stranger" adds an op that no later phase knows.
+/// IR that doesn't verify, "crash" reads address 0, "fault" emits an error that
+/// blames the input, "stranger" adds an op that no later phase knows.
 std::unique_ptr<mlir::Pass> createPlantDefect(const std::string &kind);
 
 /// -tmc-plant-defect, so that reproducers can be run.

@@ -11,7 +11,7 @@ using namespace tmc;
 
 namespace {
 
-/// Where MLIR prints the reproducer when a pass has failed.
+/// The stream to which MLIR prints the reproducer after a failed pass.
 struct TextStream : mlir::ReproducerStream {
   explicit TextStream(std::string &text) : stream(text) {}
   llvm::StringRef description() override { return "reproducer"; }
@@ -40,7 +40,7 @@ std::string tmc::writeReproducer(const std::string &text) {
   llvm::SmallString<128> path;
   llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
   llvm::sys::path::append(path, "tmc-crash-XXXXXX.mlir");
-  // Of mode 0600, and never by a link that was put in its place.
+  // Mode 0600; mkstemps never follows a link at that path.
   const int fd =
       mkstemps(const_cast<char *>(path.c_str()), int(sizeof ".mlir" - 1));
   std::error_code error;

@@ -1,11 +1,11 @@
-// Reproducer.h - a file with which a defect of ours can be seen again.
+// Reproducer.h - a file that reproduces a defect of tmc.
 //
 // It holds the IR before the phase that failed and that phase's passes:
 //
 //     tmc-opt --run-reproducer /tmp/tmc-crash-3f2a....mlir
 //
-// The model is a user's own: the file has a random name, is new, and nobody
-// else can read it.
+// The model may be secret: the file has a random name, is new, and only its
+// owner can read it.
 
 #ifndef TMC_COMPILER_PIPELINE_REPRODUCER_H
 #define TMC_COMPILER_PIPELINE_REPRODUCER_H
@@ -19,15 +19,15 @@ namespace tmc {
 
 class Reproducer {
 public:
-  /// Keeps the IR that `manager` begins with. `isDefect` is asked when a pass
-  /// has failed; where it says no, nothing is written.
+  /// Keeps the IR before `manager` runs. `isDefect` is called after a failed
+  /// pass; if it returns false, nothing is written.
   Reproducer(mlir::PassManager &manager, std::function<bool()> isDefect);
 
-  /// A pass failed or crashed: whatever diagnostics follow aren't the pass's.
+  /// Whether a pass failed or crashed: later diagnostics aren't the pass's.
   bool hasFailed() const { return failed; }
 
-  /// Writes the file in the directory for temporary files; returns a note that
-  /// names it, or says why there is none.
+  /// Writes the file in the directory for temporary files; returns a note with
+  /// its name, or with the reason of a failure.
   std::string write() const;
 
 private:

@@ -22,8 +22,8 @@ static std::error_code writeTo(llvm::raw_fd_ostream &os,
   return error;
 }
 
-/// Writes a file whole, or leaves what is there: a full disk leaves no half of
-/// one. What isn't a regular file (a terminal, a pipe) is written as it comes.
+/// Writes a complete file or leaves the old one: a full disk leaves no half
+/// file. A file that isn't regular (a terminal, a pipe) is written directly.
 static Expected<void> writeFile(const std::string &path,
                                 const std::string &content) {
   auto failed = [&](const std::error_code &error) {
@@ -60,7 +60,7 @@ Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
     return done;
   Curve curve;
   if (show.sweep) {
-    // The curve holds whatever budget was asked for.
+    // The curve doesn't depend on the requested budget.
     if (hasFreeLevers(options) || !options.offload.isNone()) {
       Expected<Curve> made = sweepLevers(options);
       if (!made)

@@ -9,7 +9,7 @@
 
 namespace tmc {
 
-/// What is asked of a plan, beside what `tmc compile` takes.
+/// Options of `tmc plan`, beside those of `tmc compile`.
 struct ShowOptions {
   bool json = false;  // plan.json instead of the table.
   bool sweep = false; // The curve instead of the table.
@@ -17,7 +17,7 @@ struct ShowOptions {
   std::string report, snapshot, trace; // Files; empty: none.
 };
 
-/// Plans the model and shows what is asked for.
+/// Plans the model and shows the requested views.
 Expected<void> planModel(CompileOptions options, const ShowOptions &show);
 
 /// Explains a compiled directory (one with a plan-trace.json), or a model

@@ -1,5 +1,5 @@
-// StateStep.h - the planning problem of a shaped step, and what follows from it
-// without a plan.
+// StateStep.h - the planning problem of a shaped step, and the claims that hold
+// for it without a plan.
 //
 // A claim about all plans holds for the problem that the flags allow. Where
 // values may leave the device, that is the problem with moves, whether or not
@@ -38,7 +38,7 @@ Expected<StepProblem> stateWithMoves(mlir::ModuleOp module,
                                      const PlanRequest &request,
                                      const SpaceBudgets &budgets);
 
-/// What every plan of a step keeps to.
+/// Lower bounds that hold for every plan of a step.
 struct PlanClaims {
   /// No plan fits a smaller budget of the device, reserved included.
   int64_t impossibleBelowBytes = -1;
@@ -48,7 +48,7 @@ struct PlanClaims {
 
 enum class Claims { Bytes, BytesAndSeconds };
 
-/// The claims about the form of a step in `module`, which stays as it is, by
+/// The claims about the form of a step in `module`, which stays as it is, with
 /// the request's flags and budgets. Nothing is planned. Without moves
 /// `atLeastSeconds` is the time of all kernels once. Errors: as above.
 Expected<PlanClaims> claimsOf(mlir::ModuleOp module, const PlanRequest &request,

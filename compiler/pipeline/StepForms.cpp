@@ -16,7 +16,7 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
     return;
   if (!request.asked.planner.empty())
     return; // An external planner may not support two runs at a time.
-  // Whatever is wrong is said when the form is planned.
+  // Planning the form reports errors.
   ScopedDiagnosticHandler silence(form.module->getContext(),
                                   [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = form.module->clone();
@@ -30,24 +30,25 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
       request.budgets.device);
 }
 
-/// A form whose coarse plan is this part slower than the other's isn't quicker
-/// in full: what coarse plans lose is much the same in both.
+/// A form whose coarse plan is this part slower than the other's isn't faster
+/// in full: coarse plans of both forms lose about the same.
 static constexpr double kCoarseIsClose = 0.01;
 
-/// Whether no full plan of `form` is worth its time beside one of `other`.
+/// Whether a full plan of `form` isn't worth its time, given the one of
+/// `other`.
 static bool isWorse(const StepForm &form, const StepForm &other) {
   return form.coarse && other.coarse->fits &&
          (!form.coarse->fits ||
           form.coarse->seconds > other.coarse->seconds * (1 + kCoarseIsClose));
 }
 
-/// Whether one of two budgets is known, and smaller or alone.
+/// Whether `bytes` is known, and `other` is unknown or larger.
 static bool isSmaller(int64_t bytes, int64_t other) {
   return bytes >= 0 && (other < 0 || bytes < other);
 }
 
 /// The claims of `form` become those of both forms. `isPlanned`: `other` has a
-/// plan, so that its figures say what was proved of it.
+/// plan, so that its figures hold its bounds.
 static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
                                    bool isPlanned, const PlanRequest &request) {
   PlanClaims claims{other.figures.impossibleBelowBytes,
@@ -75,7 +76,7 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   if (!request.asked.offload.isNone() && !form.coarse)
     if (Expected<CoarsePlan> made = planCoarsely(form, other, request); !made)
       return std::move(made.failure());
-  // What was said of the step before it had two forms holds for both.
+  // The figures of the step before it had two forms hold for both.
   other.figures.lossChunk = form.figures.lossChunk;
   other.figures.tiles = form.figures.tiles;
   if (isWorse(form, other))
@@ -117,15 +118,15 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
 }
 
 namespace {
-/// What every plan of a step is compared with.
+/// The plan that every plan of a step is compared with.
 struct Reference {
   double seconds = -1;
-  int64_t bytes = -1; // Reserved left out.
+  int64_t bytes = -1; // Without reserved bytes.
 };
 } // namespace
 
-/// The quicker form of a step without a budget, in the program's own order.
-/// Unknown where a problem can't be stated: planning says why.
+/// The faster form of a step without a budget, in the program's own order.
+/// Unknown if a problem can't be stated: planning reports the reason.
 static Reference referenceOf(const StepForm &form, const StepForm &other,
                              const PlanRequest &request) {
   ScopedDiagnosticHandler silence(form.module.get().getContext(),

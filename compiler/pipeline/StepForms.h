@@ -1,17 +1,17 @@
 // StepForms.h - plans of a step that has one form, or two.
 //
-// On cards a step in 16 bits has two forms with the same bits: its updates keep
-// narrow copies of the parameters, two bytes more for each, or it begins with
-// casts, which take time. Both are planned:
+// On GPUs a step in 16 bits has two forms with the same bits: its updates keep
+// narrow copies of the parameters, which take two more bytes for each
+// parameter, or the step begins with casts, which take time. Both are planned:
 //
 //     kept  | plan, lower, place |
 //     cast  | search ............| plan, lower, place |   the faster one
 //             in a thread of its own
 //
-// The faster one within the budget is the step, and what is said of the
-// smallest budget holds for either. Where values may move, planning what fits
-// nowhere takes longest: coarse plans say which form comes first, and whether
-// the second one is worth a full plan beside what came of it.
+// The faster form within the budget is the step, and claims about the smallest
+// budget hold for both. If values may move, planning takes longest when nothing
+// fits: coarse plans choose the first form, and decide whether the second form
+// is worth a full plan after the first.
 
 #ifndef TMC_COMPILER_PIPELINE_STEPFORMS_H
 #define TMC_COMPILER_PIPELINE_STEPFORMS_H
@@ -35,41 +35,41 @@
 
 namespace tmc {
 
-/// One form of the step, and what planning makes of it.
+/// One form of the step, and its plans.
 struct StepForm {
   mlir::OwningOpRef<mlir::ModuleOp> module; // Null: there is no such form.
   std::string shaped;                       // Its text before it is planned.
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
-  /// Fills `plans`, where that has been begun.
+  /// Fills `plans` in its own thread, if begun.
   std::unique_ptr<planning::PlanAhead> ahead;
   const planning::FittedPlan *chosen = nullptr; // One of `plans`.
-  std::string plannerFile; // What a planner that is a program reads.
+  std::string plannerFile; // The input file of a planner that is a program.
   std::unique_ptr<llvm::FileRemover> removePlannerFile;
   PlanTrace trace;
   PlanFigures figures;
-  std::optional<CoarsePlan> coarse; // Where it has been planned coarsely.
+  std::optional<CoarsePlan> coarse; // Its coarse plan, if made.
 };
 
-/// What a step may take of `device` and what is beside it.
+/// The budgets of a step: memory of `device`, of the host, and files.
 SpaceBudgets budgetsOf(const CompileOptions &asked, const Target &device);
 
-/// What a step is planned for, and by what.
+/// The input of planning: options, target, budgets.
 struct PlanRequest {
   const CompileOptions &asked;
   const Target &device;
   SpaceBudgets budgets;
   Phase last = Phase::Place; // Plan, Lower or Place.
-  /// Runs a phase's passes on a module and says what went wrong.
+  /// Runs a phase's passes on a module; a failure has the diagnostics.
   std::function<Expected<void>(
       mlir::ModuleOp, Phase,
       const std::function<void(mlir::OpPassManager &)> &)>
       runPasses;
   std::function<void(const std::string &)> say; // Shows progress.
-  /// Another form has a plan within the budget: what smaller budgets this one
-  /// would take is no matter.
+  /// Another form has a plan within the budget: claims about smaller budgets of
+  /// this form aren't needed.
   bool isFittedOtherwise = false;
-  /// One of several settings of levers: whether it moves is a setting, too.
+  /// One of several settings of levers. Moving values counts as a setting, too.
   bool isCandidate = false;
 
   planning::Effort effort() const {
@@ -78,25 +78,26 @@ struct PlanRequest {
 };
 
 /// Plans one form: `form.module` becomes the planned, lowered and placed step,
-/// and the rest says how. Where no plan fits the budget, a failure of the kind
-/// OverBudget, with what is known of smaller and larger ones in `form.figures`.
+/// and the other fields describe the plan. If no plan fits the budget, the
+/// failure is of the kind OverBudget, and `form.figures` has the bounds for
+/// smaller and larger budgets.
 Expected<void> planForm(StepForm &form, const PlanRequest &request);
 
-/// Plans `form` and, where it has a module, `other`; the one to run is in
-/// `form` afterwards, with the figures of both, fitting or not.
+/// Plans `form` and, if it has a module, `other`. Afterwards `form` is the form
+/// to run, with the figures of both, fitting or not.
 Expected<void> planForms(StepForm &form, StepForm &other,
                          const PlanRequest &request);
 
-/// Begins to search plans of a form whose turn comes later. Nothing is begun
-/// where a problem can't be stated: planning the form says why.
+/// Begins to search plans of a form that is planned later. Nothing is begun if
+/// the problem can't be stated: planning the form reports the reason.
 void searchAhead(StepForm &form, const PlanRequest &request);
 
-/// The failure of a form that fits no budget up to the asked one: says what
-/// would fit, and where the smallest plan has its peak.
+/// The failure of a form that doesn't fit the budget. Its notes name changes
+/// that would fit, and the peak of the smallest plan.
 Failure overBudget(const StepForm &form, int64_t budgetBytes);
 
-/// What a planned form would need in one piece, into its figures; left open
-/// where that can't be planned.
+/// Writes the bytes that a planned form would need without micro-batches into
+/// its figures; leaves them open if that can't be planned.
 void measureUnsplit(StepForm &form, const PlanRequest &request);
 
 } // namespace tmc

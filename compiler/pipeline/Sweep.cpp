@@ -5,10 +5,10 @@
 using namespace tmc;
 using llvm::ArrayRef;
 
-/// Percent of the work that a plan of its own is worth.
+/// Effort of a plan of a sweep, in percent.
 static constexpr int64_t kSweepEffort = 20;
 
-/// Steps of more launches than this are proved by prices alone.
+/// Above this number of launches, only prices prove bounds.
 static constexpr size_t kMostProved = 1000;
 
 /// The plan as a point of a curve whose times are relative to `baseCost`.
@@ -26,7 +26,7 @@ static CurvePoint pointOf(const planning::FittedPlan &fitted, int64_t budget,
   return point;
 }
 
-/// What the step costs without a budget, in the form that costs least then.
+/// The cost of the step without a budget, in its cheapest form.
 static int64_t baseCostOf(ArrayRef<planning::PlanCache *> caches) {
   int64_t least = planning::baseCost(caches.front()->problem());
   for (planning::PlanCache *cache : caches.drop_front())
@@ -34,7 +34,7 @@ static int64_t baseCostOf(ArrayRef<planning::PlanCache *> caches) {
   return least;
 }
 
-/// A curve without points, with what the compilation itself has planned.
+/// A curve without points, with the figures of the compilation's own plan.
 static Curve emptyCurve(Compilation &compilation) {
   Curve curve;
   curve.model = compilation.modelName();
@@ -63,7 +63,7 @@ Curve tmc::knownCurve(Compilation &compilation) {
     }
   if (caches.size() < 2)
     return curve;
-  // Of several forms what costs less than all that is smaller.
+  // With several forms, keeps points that cost less than all smaller ones.
   llvm::stable_sort(curve.points, [](const CurvePoint &a, const CurvePoint &b) {
     return std::pair(a.budgetBytes, a.seconds) <
            std::pair(b.budgetBytes, b.seconds);
@@ -77,7 +77,7 @@ Curve tmc::knownCurve(Compilation &compilation) {
   return curve;
 }
 
-/// The cheapest plan that any cache has within `budget`, and whose it is.
+/// The cheapest plan within `budget` in any cache, and its cache.
 static std::pair<const planning::FittedPlan *, const planning::Problem *>
 cheapestWithin(ArrayRef<planning::PlanCache *> caches, int64_t budget) {
   std::pair<const planning::FittedPlan *, const planning::Problem *> best;
@@ -130,7 +130,7 @@ Curve tmc::sweep(Compilation &compilation, int count) {
     }
     curve.points.push_back(point);
     if (best->plan.cost <= baseCost)
-      break; // More memory buys nothing more.
+      break; // More memory gives no faster plan.
   }
   return curve;
 }
@@ -149,7 +149,7 @@ Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
   if (!impossible)
     return std::move(impossible.failure());
   const int64_t least = std::min(best.neededBytes, *impossible);
-  // Coarse plans leave a part of a budget to packing.
+  // Coarse plans leave a part of a budget free for packing.
   const int64_t most = best.neededBytes + best.neededBytes / kPackingPart * 2;
   CurvePoint before;
   for (int i = 0; i < count; ++i) {
@@ -163,7 +163,7 @@ Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
       point.seconds = plan.seconds;
       point.levers = textOf(made->ranked[0]) + (plan.moves ? ", offload" : "");
     }
-    // What fits less fits here.
+    // A plan for a smaller budget fits here, too.
     if (made->ranked.empty() ||
         (!curve.points.empty() && before.seconds <= point.seconds))
       point = before;

@@ -11,8 +11,8 @@ struct SystemMemory {
   int64_t totalBytes = -1, availableBytes = -1; // -1: unknown.
 };
 
-/// What /proc/meminfo says. Available memory includes caches that the system
-/// gives up when asked.
+/// The numbers of /proc/meminfo. Available memory includes caches that the
+/// system frees on demand.
 SystemMemory systemMemory();
 
 } // namespace tmc

@@ -32,14 +32,14 @@ static std::string shapeText(const std::vector<int64_t> &shape) {
   return text + "]";
 }
 
-/// What the trainer can put in the place of a value of type `wanted`.
+/// Whether the trainer can convert a value of type `found` to type `wanted`.
 static bool canBecome(DType found, DType wanted) {
   return found == wanted ||
          (wanted == DType::F32 &&
           (found == DType::F16 || found == DType::BF16 || found == DType::F64));
 }
 
-/// What of `value` doesn't agree with `tensor`, or "".
+/// The difference between `value` and `tensor` as a text, or "".
 static std::string contradiction(const ModelValue &value,
                                  const SafeTensor &tensor) {
   if (tensor.shape != value.shape)
@@ -51,7 +51,7 @@ static std::string contradiction(const ModelValue &value,
   return "";
 }
 
-/// The type as files have it.
+/// The type in terms of a safetensors file.
 static SafeTensor unusedTensor(const Weights::Unused &tensor) {
   using frontend::ElementType;
   SafeTensor result;
@@ -92,8 +92,8 @@ static SafeTensor unusedTensor(const Weights::Unused &tensor) {
   return result;
 }
 
-/// Adds what the graph doesn't read, from --weights where that has it in the
-/// same form. A model whose values aren't there has none of these either.
+/// Adds the values that the graph doesn't read, from --weights if the form
+/// there is the same. A model without its values has none of these either.
 static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
                                 WeightSources &sources) {
   for (const Weights::Unused &tensor : model.unused()) {
@@ -129,8 +129,8 @@ std::string WeightsPrefix::nameInFile(const std::string &name) const {
              : name;
 }
 
-/// The tensor of `file` that has one of the names of `value`, or null; the
-/// names that a file may use are added to `known`.
+/// The tensor of `file` with one of the names of `value`, or null. Adds the
+/// names that a file may use to `known`.
 static const SafeTensor *find(const SafetensorsFile &file,
                               const ModelValue &value,
                               const WeightsPrefix &prefix,
@@ -146,7 +146,7 @@ static const SafeTensor *find(const SafetensorsFile &file,
   return found;
 }
 
-/// Checks the names and shapes of --weights; returns what it should warn of.
+/// Checks the names and shapes of --weights; returns the text of a warning.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
                                    Weights &model, const SafetensorsFile &file,
                                    const WeightsPrefix &prefix) {
@@ -231,7 +231,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
         continue;
       }
       bytes = *read;
-      // A model's own doubles are values in f32 of the step.
+      // The step holds the model's f64 values in f32.
       if (value.type == DType::F32 && int64_t(bytes.size()) == 2 * value.bytes)
         tensor.type = DType::F64;
     }

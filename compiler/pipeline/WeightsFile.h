@@ -5,13 +5,13 @@
 //     the model's own values ----+    against the model          are, piece by
 //     (in its file or beside it)                                 piece
 //
-// Values are mapped and written from where they are: none is copied through
-// memory of ours. What the model has and its graph doesn't read is in the file,
-// too (counts of batches, unused buffers): a trainer passes it on to the model
-// that it saves. Names that aren't of the model's state_dict are in the
-// metadata, one a line, since such a model must not have them. A model whose
-// external data isn't there compiles all the same; the trainer then asks for
-// --weights or --init.
+// Values are mapped and written from the mapping: none is copied through memory
+// of tmc. The file also has values of the model that its graph doesn't read
+// (counts of batches, unused buffers): a trainer passes them on to the model
+// that it saves. Names outside of the model's state_dict are in the metadata,
+// one a line, since such a saved model must not have them. A model without its
+// external data compiles as well; the trainer then asks for --weights or
+// --init.
 
 #ifndef TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
 #define TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
@@ -27,18 +27,18 @@
 
 namespace tmc {
 
-/// Where each value that is known comes from. The views are into mapped files.
+/// The source of each known value. The views refer to mapped files.
 struct WeightSources {
   SafetensorsFile given; // --weights, if any.
   std::vector<std::pair<std::string, SafeTensor>> tensors;
-  std::vector<std::string_view> bytes; // Of `tensors`, one for one.
+  std::vector<std::string_view> bytes; // For each of `tensors`.
   int64_t totalBytes = 0;
-  std::vector<std::string> transient; // Names that aren't of the state_dict.
-  std::vector<std::string> missing;   // Values that nothing gives.
-  std::string why;                    // ... and why, for a note.
+  std::vector<std::string> transient; // Names outside of the state_dict.
+  std::vector<std::string> missing;   // Values without a source.
+  std::string why;                    // The reason, for a note.
   std::vector<std::string> warnings;
 
-  /// A text that differs where a value, a name or a type does.
+  /// A text that differs if a value, a name or a type differs.
   std::string digest() const;
 };
 
@@ -48,7 +48,7 @@ constexpr const char *kWeightsFile = "weights.safetensors";
 /// Either may be empty.
 struct WeightsPrefix {
   std::string inFile, inModel;
-  /// What the file calls the model's `name`.
+  /// The file's name of the model's `name`.
   std::string nameInFile(const std::string &name) const;
 };
 
@@ -60,8 +60,8 @@ Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
                                       Weights &model, const std::string &path,
                                       const WeightsPrefix &prefix);
 
-/// Writes them to the staged file weights.safetensors, which says that it is of
-/// the step `identity`; none if there are none.
+/// Writes the values to the staged file weights.safetensors, marked with the
+/// step's `identity`; writes no file if there are no values.
 Expected<void> writeWeights(const WeightSources &sources,
                             const std::string &identity,
                             OutputDirectory &directory);

@@ -51,14 +51,14 @@ private:
 
   const Problem &problem;
   const Plan &plan;
-  std::vector<std::vector<InstructionId>> orders; // Of first executions.
+  std::vector<std::vector<InstructionId>> orders; // Orders of first executions.
   Account out;
   std::vector<int32_t>
       segmentBegin;             // Row of each segment's first, and the end.
-  std::vector<int32_t> mainRow; // Of each moment of `orders`.
+  std::vector<int32_t> mainRow; // For each moment of `orders`.
   std::vector<int32_t> rowOfInstruction;
-  bool isPriced = false; // The proof pays for bytes of the device.
-  std::vector<std::vector<int32_t>> intervalsOf; // Of each value.
+  bool isPriced = false; // The proof has prices for bytes of the device.
+  std::vector<std::vector<int32_t>> intervalsOf; // For each value.
 
   static std::vector<std::vector<InstructionId>>
   ordersOf(const Solution &solution) {
@@ -80,7 +80,7 @@ private:
     rowOfInstruction.assign(problem.instructions.size(), 0);
     for (size_t s = 0; s < problem.segments.size(); ++s) {
       segmentBegin.push_back(int32_t(out.rows.size()));
-      std::vector<int32_t> startOf; // Of each work.
+      std::vector<int32_t> startOf; // For each work.
       for (const Execution &e : plan.solution.segments[s]) {
         int32_t at = int32_t(out.rows.size());
         if (e.instruction != kNone && e.phase != Phase::Done)
@@ -108,8 +108,8 @@ private:
         mainRow.push_back(rowOfInstruction[i]);
   }
 
-  /// The trip that stands for a segment: neither the first nor, where there are
-  /// three, the last.
+  /// The trip that represents a segment: not the first and, of at least three
+  /// trips, not the last.
   int32_t shownTrip(SegmentId s) const {
     return problem.segments[s].trips > 1 ? 1 : 0;
   }
@@ -137,14 +137,13 @@ private:
         interval.end = 1;
       } else {
         const Profile::Moment &last = u.moments[instance.last];
-        // A body that reads it in its last trip needed it in those before.
+        // A body that reads it in its last trip needs it in earlier trips.
         bool through =
             last.segment != home && problem.segments[last.segment].trips > 1;
         interval.end =
             through ? segmentBegin[last.segment + 1] : rowOf(last) + 1;
         if (last.segment == home && last.trip != trip) {
-          interval.begin =
-              segmentBegin[home]; // Carried: around the body's end.
+          interval.begin = segmentBegin[home]; // Carried to the next trip.
           interval.end = segmentBegin[home + 1];
         }
       }
@@ -170,9 +169,9 @@ private:
     isPriced |= !plan.certificate.lambda.empty();
   }
 
-  /// What it takes by kernels to have a value again in each gap of `moving`; -1
-  /// where none can. The relaxation counts copies back among them, and that an
-  /// update on the host reads none of it here.
+  /// The cost of recomputing a value by kernels in each gap of `moving`; -1 if
+  /// not possible. `moving` itself counts copies back as kernels, and lets an
+  /// update on the host read nothing here.
   std::vector<int64_t> costsByKernels(const Relaxation &moving) const {
     std::vector<int64_t> costs;
     Problem staying;
@@ -198,8 +197,8 @@ private:
     return costs;
   }
 
-  /// Of each value on the device, what its copies to the host and back take; -1
-  /// where one of both isn't offered.
+  /// For each value on the device, the time of its copies to the host and back;
+  /// -1 if one of the two copies isn't offered.
   std::vector<int64_t> moveCosts() const {
     const size_t n = problem.values.size();
     std::vector<int64_t> out(n, -1), back(n, -1), both(n, -1);
@@ -226,8 +225,8 @@ private:
     return false;
   }
 
-  /// What the recomputations of `value` between two rows cost: its share of
-  /// each.
+  /// The cost of the recomputations of `value` between two rows: the value's
+  /// share of each execution, by bytes.
   int64_t paid(ValueId value, int32_t from, int32_t to) const {
     int64_t cost = 0;
     for (int32_t row = from + 1; row < to; ++row) {
@@ -248,9 +247,9 @@ private:
     return cost;
   }
 
-  /// Whether a form of the gap's value waits beside the device, and what its
-  /// moves take. A copy may begin before the last use; it serves the first gap
-  /// after it, so those from row `since` on count.
+  /// Finds whether a form of the gap's value waits in another space, and the
+  /// time of its moves. A copy may begin before the last use; it serves the
+  /// first gap after it, so moves from row `since` on count.
   void findMoves(GapDecision &gap, int32_t since) const {
     ValueId content = problem.contentOf(gap.value);
     bool comesBack = !reads(gap.to, gap.value);
@@ -330,8 +329,8 @@ private:
     }
   }
 
-  /// The peak of one execution per instruction in this order; -1 where the
-  /// order can't be.
+  /// The peak of one execution per instruction in this order; -1 if the order
+  /// isn't possible.
   int64_t peakOf(const std::vector<std::vector<InstructionId>> &orders,
                  bool inPlace) const {
     Problem ordered = problem;

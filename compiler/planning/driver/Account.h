@@ -1,16 +1,16 @@
-// Account.h - what a plan did with every value, and what that is worth.
+// Account.h - the decisions of a plan for each value, and their costs.
 //
-// A plan is a list of executions. Its account says the same in the terms in
-// which people ask: which value is held when, which gaps between two uses of it
-// were bridged by holding it and which by recomputing it, what each of both
-// costs, and what each lever took off the peak.
+// A plan is a list of executions. Its account lists the rows in which each
+// value is held, the gaps between two uses that were bridged by holding the
+// value or by recomputing it, the cost of both, and the bytes that each lever
+// took off the peak.
 //
 // Loops are folded to one trip: a row stands for an execution in every trip, an
-// interval for the instance of a middle trip. What a value weighs in a gap
-// follows from the prices of the plan's certificate (Bound.h; SpaceBound.h, of
-// the device's bytes, where values move): the sum of the
-// prices of the moments strictly inside, times its bytes. A gap that weighs
-// more than it costs to break is one that the proof breaks, too.
+// interval for the instance of a middle trip. The worth of a value in a gap
+// follows from the prices of the plan's certificate (Bound.h; where values
+// move, SpaceBound.h for the device's bytes): the sum of the prices of the
+// moments strictly inside the gap, times the value's bytes. If a gap is worth
+// more than its break costs, the plan of the proof breaks it, too.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H
 #define TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H
@@ -31,40 +31,41 @@ struct AccountRow {
   int64_t trips = 1;
   Phase phase = Phase::Whole;
   int64_t liveBytes =
-      0; // Of the device, the most over the trips, reserved left out.
-  double price = 0; // Of a byte here, in cost units; 0 where none is known.
+      0; // The most over the trips on the device, without reserved bytes.
+  double price = 0; // The price of a byte here, in cost units; 0 if unknown.
   int32_t other = kNone; // The row of a Start's Done, of a Done's Start.
-  /// When it runs, in each of the trips shown (`Timeline::times`).
+  /// Its time span, in each of the trips shown (`Timeline::times`).
   std::vector<TimeSpan> times;
-  /// The same as `liveBytes` of the spaces beside the device.
+  /// `liveBytes` of the other spaces.
   std::vector<int64_t> otherBytes;
 };
 
-/// The bytes of `value` from one execution that writes it on.
+/// The bytes of `value`, from one execution that writes it.
 struct LiveInterval {
   ValueId value = kNone;
   int32_t begin = 0, end = 0; // Rows [begin, end).
-  int32_t storageOf = kNone;  // The interval whose place it took over.
+  int32_t storageOf = kNone;  // The interval whose storage it reuses.
 };
 
 /// A span from a value's production, or a use of it, to its next use.
 struct GapDecision {
   ValueId value = kNone;
-  /// Rows of the two ends: of executions that belong to instructions.
+  /// Rows of the two ends; both belong to instructions.
   int32_t from = 0, to = 0;
-  bool held = false;     // Else: recomputed inside, or moved.
-  SpaceId space = 0;     // Where it waits if it is moved; 0: it isn't.
+  bool held = false;     // False: recomputed inside, or moved.
+  SpaceId space = 0;     // The space of a moved value; 0: it isn't moved.
   bool overPeak = false; // The row of the peak lies strictly inside.
-  /// By kernels it costs at least this to have the value again; -1: none can.
+  /// Least cost of recomputing the value by kernels; -1: not possible.
   int64_t leastCost = 0;
-  /// To the host and back takes so much of the links; -1: it can't leave.
+  /// Time of the links for a move to the host and back; -1: the value can't
+  /// leave.
   int64_t moveCost = -1;
-  /// What the recomputations of the value inside cost, or its moves, whose
-  /// time is other engines'; and how long compute waits for those.
+  /// The cost of recomputing the value inside the gap, or of its moves (time of
+  /// other engines); and the time that compute waits for the moves.
   int64_t paidCost = 0, waitedCost = 0;
-  int64_t worth = -1; // Its bytes at the prices inside; -1: no prices.
+  int64_t worth = -1; // Its bytes times the prices inside; -1: no prices.
 
-  /// What it would take not to hold it; 0 where nothing is known.
+  /// The least cost of not holding the value; 0 if unknown.
   int64_t breakCost() const {
     return leastCost < 0  ? std::max<int64_t>(moveCost, 0)
            : moveCost < 0 ? leastCost
@@ -72,19 +73,20 @@ struct GapDecision {
   }
 };
 
-/// Peaks, each with one lever more; in bytes, reserved left out. What moves
-/// buy is in `MoveLevers.h`.
+/// Peaks, each with one lever more; in bytes, without reserved bytes.
+/// `MoveLevers.h` computes the effect of moves.
 struct Levers {
   int64_t plainPeak = 0;   // The program's order, nothing in place.
-  int64_t inPlacePeak = 0; // With results in the place of what they read last.
+  int64_t inPlacePeak = 0; // Results may overwrite operands at their last read.
   int64_t lateUpdatePeak = 0;  // The plan's order, updates at the end.
   int64_t orderPeak = 0;       // The plan's order.
   int64_t recomputedPeak = 0;  // With recomputation, all on the device.
-  int64_t activationsPeak = 0; // With what kernels make moved.
-  int64_t optimizerPeak = 0;   // And states, and updates on the host.
-  int64_t planPeak = 0;        // And parameters: the plan.
-  /// Time over that without the lever: they add up to the plan's over the
-  /// base.
+  int64_t activationsPeak = 0; // Kernels' results are moved, too.
+  int64_t optimizerPeak = 0;   // States are moved, too, and updates run on the
+                               // host.
+  int64_t planPeak = 0;        // Parameters are moved, too: the plan.
+  /// The added time of each lever; the sum is the plan's time minus the base
+  /// cost.
   int64_t recomputeCost = 0, activationsCost = 0, optimizerCost = 0,
           parametersCost = 0;
 };
@@ -92,9 +94,9 @@ struct Levers {
 struct Account {
   std::vector<AccountRow> rows;
   std::vector<LiveInterval> intervals; // In ascending order of `begin`.
-  /// Of each segment, how long each of the trips shown takes.
+  /// For each segment, the length of each of the trips shown.
   std::vector<std::vector<int64_t>> tripLengths;
-  std::vector<GapDecision> gaps; // Of values that may be absent.
+  std::vector<GapDecision> gaps; // Only of values that may be absent.
   int32_t peakRow = 0;
   int64_t peakBytes = 0;
   Levers levers;

@@ -9,10 +9,10 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What is done on top for a plan is for steps of at most this size.
+/// Extra work (block checkpoints, proof by cases) is done up to this size.
 constexpr size_t kMostInstructions = 5000;
 
-/// Of more instructions a plan takes long.
+/// Above this number of instructions, a plan takes long.
 constexpr size_t kLarge = 1000;
 
 /// Counted work of the search for the smallest plan, one to three nanoseconds a
@@ -23,8 +23,7 @@ constexpr int64_t kSmallestWorkEach = 300'000;
 
 /// Walks from the coarse plan, each with its own seed.
 constexpr size_t kWalks = 2;
-/// What costs a thousandth of the step less than all that fits is worth a
-/// repair.
+/// A repair must promise to save this part of the step.
 constexpr int64_t kWorthRepairPart = 1000;
 /// Packings with other seeds, of a small step and of a large one; their effort
 /// in percent.
@@ -34,8 +33,8 @@ constexpr int64_t kRepackEffort = 400;
 constexpr int kMostLocal = 4;
 /// Global repairs plan for this many quarters less than was lost by packing.
 constexpr int64_t kQuartersLess[] = {5, 7, 9};
-/// Where a repair recomputed something expensive, it is sought again with this
-/// part of the work.
+/// A repair that recomputes something expensive repeats with this part of the
+/// work.
 constexpr int64_t kHarderPart = 2;
 /// Counted work of the proof by cases of a plan that is chosen: about a tenth
 /// of a second.
@@ -68,7 +67,7 @@ void tmc::planning::recertify(const Problem &problem, Plan &plan,
     plan.cases.reset();
 }
 
-/// What is proved of the order of a plan that came without a proof.
+/// Seeks a bound by prices for a plan without a proof, in its order.
 static void proveByPrices(const Problem &problem, Plan &plan,
                           int64_t budgetBytes) {
   int64_t extra = plan.cost - plan.baseCost;
@@ -134,7 +133,7 @@ absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
     return solve(ordered, fixed);
   }
   absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
-  if (!plan.ok()) // The planner is at fault, and not the problem.
+  if (!plan.ok()) // The fault is the planner's, not the problem's.
     return absl::FailedPreconditionError(plan.status().message());
   if (how.wantBound && how.budgetBytes >= 0)
     proveByPrices(stated, *plan, how.budgetBytes);
@@ -159,8 +158,8 @@ FittedPlan PlanCache::packed(Plan plan) const {
   return fitted;
 }
 
-/// Packs in other ways what has lost more than twice what it is over: that
-/// costs less than another plan does, now and in each step.
+/// Packs a plan in other ways if the excess over the room is at most half of
+/// the packing's loss: another packing costs less time than another plan.
 void PlanCache::packHarder(FittedPlan &plan, int64_t roomBytes) const {
   int64_t lost = plan.arenaBytes - plan.plan.peakBytes;
   int64_t over = plan.arenaBytes - roomBytes;
@@ -181,8 +180,7 @@ void PlanCache::packHarder(FittedPlan &plan, int64_t roomBytes) const {
   }
 }
 
-/// Of each instruction, by how much the buffers that are alive there stick out
-/// of the room.
+/// Bytes by which the buffers at each instruction exceed the room.
 std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
                                        int64_t roomBytes) const {
   ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
@@ -201,7 +199,7 @@ std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
   std::vector<int64_t> result(stated.instructions.size(), 0);
   size_t row = 0;
   for (const auto &list : plan.plan.solution.segments) {
-    int64_t most = 0; // Of what runs before an instruction as well.
+    int64_t most = 0; // Includes recomputations before an instruction.
     for (const Execution &e : list) {
       most = std::max(most, over[row++]);
       if (e.instruction == kNone)
@@ -213,7 +211,7 @@ std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
   return result;
 }
 
-/// Whether some instruction leaves less free than it is to spare.
+/// Whether some instruction leaves less memory free than its headroom.
 bool PlanCache::isOver(const Solution &solution,
                        const std::vector<int64_t> &headroom,
                        int64_t limitBytes) const {
@@ -238,14 +236,14 @@ const FittedPlan *PlanCache::keep(FittedPlan plan) {
 absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
-  how.effort = given; // Whatever part of it budgets get.
+  how.effort = given; // The full effort, not the part that budgets get.
   if (how.smallestWork == 0)
     how.smallestWork =
         int64_t(double(std::max(kSmallestWork,
                                 kSmallestWorkEach *
                                     int64_t(stated.instructions.size()))) *
                 given.percent / 100);
-  // What can't be makes the solver look for the least that can.
+  // An impossible budget makes the solver seek the smallest feasible one.
   return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
 }
 
@@ -264,11 +262,11 @@ void PlanCache::keepSmallest(FittedPlan plan) {
   smallestPlan = keep(std::move(plan));
   if (!planner.empty() || stated.instructions.size() > kMostInstructions)
     return;
-  // What everybody does by hand is never refused for something more expensive.
+  // Checkpoints at blocks, a common practice, may need fewer bytes.
   absl::StatusOr<Plan> blocks = planBy("blocks", stated, {}, {});
   if (!blocks.ok())
     return;
-  blocks->feasible = true; // Of the budgets that its arena fits.
+  blocks->feasible = true; // Feasible for budgets that its arena fits.
   const FittedPlan *kept = keep(packed(std::move(*blocks)));
   if (kept->arenaBytes < smallestPlan->arenaBytes)
     smallestPlan = kept;
@@ -318,7 +316,7 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   };
   if (ours) {
     inParallel(2, begin);
-  } else { // Somebody's program, which need not like to run twice at a time.
+  } else { // A user's program may not support two runs at a time.
     begin(1);
     begin(0);
   }
@@ -334,7 +332,7 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   int64_t room = budgetBytes - stated.reservedBytes, limit = budgetBytes;
   std::vector<FittedPlan> walks;
   if (ours && coarse->feasible && coarse->cost > coarse->baseCost) {
-    // As much as packing has lost of the smallest plan is left out at once.
+    // Reduces the limit by the loss of packing the smallest plan.
     if (stated.instructions.size() > kLarge)
       limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
     absl::Status status = walk(*coarse, limit, room, Expensive::Held, walks);
@@ -347,7 +345,7 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   std::vector<const FittedPlan *> firsts;
   for (FittedPlan &plan : walks)
     firsts.push_back(keep(std::move(plan)));
-  // The coarse plan had all of the room, which can be worth more.
+  // The coarse plan was made for the full room, so it can be cheaper.
   const FittedPlan *best = cheapestWithin(budgetBytes);
   if (firsts.empty() || !best || coarse->cost < best->plan.cost) {
     FittedPlan plan = packed(std::move(*coarse));
@@ -360,7 +358,7 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   if (budgetBytes < 0)
     return cheapestWithin(budgetBytes);
 
-  // What costs much less than all that fits is worth a repair.
+  // Repair plans that cost much less than all that fit.
   best = cheapestWithin(budgetBytes);
   std::erase_if(firsts, [&](const FittedPlan *plan) {
     return !plan->plan.feasible ||
@@ -381,8 +379,8 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   return cheapestWithin(budgetBytes);
 }
 
-/// Adds where two walks from `coarse` on end, if that is a plan within the
-/// limit: near the smallest budgets no two end alike.
+/// Adds the results of two walks from `coarse` that are within the limit. Near
+/// the smallest budgets the results of walks differ.
 absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
                              int64_t roomBytes, Expensive expensive,
                              std::vector<FittedPlan> &found) const {
@@ -406,15 +404,15 @@ absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
   return absl::OkStatus();
 }
 
-/// Adds a plan from `how.start` on, packed; two where the first needs a
-/// expensive kernel again.
+/// Adds a packed plan from `how.start`, or two if the first recomputes an
+/// expensive kernel.
 absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
                                    int64_t roomBytes, const Orders &orders,
                                    std::vector<FittedPlan> &found) const {
   absl::StatusOr<FittedPlan> next = fittedFor(limitBytes, how, &orders);
   if (next.ok() && recomputesExpensive(stated, next->plan.solution) &&
       !recomputesExpensive(stated, *how.start)) {
-    // What little work didn't find would cost an expensive kernel.
+    // More work may avoid recomputing the expensive kernel.
     found.push_back(std::move(*next));
     SolveOptions harder = how;
     harder.effort.mostWork = options.effort.mostWork / kHarderPart;
@@ -427,8 +425,8 @@ absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
   return absl::OkStatus();
 }
 
-/// Plans that may fit, from `first` on, which was planned for a limit and whose
-/// arena is too large.
+/// Seeks plans that fit, beginning with `first`, which was planned for a limit
+/// and whose arena is too large.
 absl::StatusOr<std::vector<FittedPlan>>
 PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
                   int64_t roomBytes, uint64_t seed) const {
@@ -442,7 +440,7 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
   how.headroom = overAt(first, roomBytes);
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
   int64_t over = first.arenaBytes - roomBytes;
-  // Whether a plan was found that fits.
+  // Returns whether the found plan fits.
   auto attempt = [&](int64_t limit) -> absl::StatusOr<bool> {
     absl::Status status =
         repairOnce(how, limit, roomBytes, first.plan.orders, found);
@@ -453,8 +451,8 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
     return next.plan.feasible && next.arenaBytes <= roomBytes;
   };
 
-  // Less where buffers stick out; then where they do now, while that halves
-  // what is over. Somebody else's planner knows of limits only.
+  // Local repair: headroom at the instructions where buffers exceed the room,
+  // while each round halves the excess. Other planners accept limits only.
   bool local = planner.empty() && !options.without.has(Strategy::LocalRepair) &&
                isOver(start, how.headroom, limitBytes);
   for (int i = 0; local && i < kMostLocal && limitBytes >= impossible; ++i) {
@@ -474,7 +472,7 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
     start = next.plan.solution;
   }
 
-  // Less everywhere.
+  // Global repair: a smaller limit everywhere.
   how.headroom.clear();
   start = first.plan.solution;
   for (int64_t quarters : kQuartersLess) {

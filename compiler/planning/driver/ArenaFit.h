@@ -1,20 +1,20 @@
 // ArenaFit.h - plans of one problem whose arena fits, for one budget or many.
 //
-// A plan's live peak is a promise; what must fit the budget is the arena that
-// its buffers are packed into, a little larger at times. A `PlanCache` solves
-// coarsely, walks on from there twice, packs, and where the arena is too large
-// and nothing as cheap fits, packs in other ways, changes the plan
-// where buffers stick out, and then plans for a smaller limit. It remembers
-// every plan that it has seen with its arena:
+// The budget limits the arena into which the plan's buffers are packed; the
+// arena may be a little larger than the plan's live peak. A `PlanCache` solves
+// coarsely, anneals twice from that plan, and packs. If the arena is too large
+// and no known plan of that cost fits, it packs in other ways, changes the plan
+// at the instructions where buffers exceed the budget, and then plans for a
+// smaller limit. It keeps every plan with its arena:
 //
 //     fit(12 GiB)   solve, pack: 12.1 GiB; headroom of 0.1 GiB at the backward
 //                   of two layers, pack: fits
 //     fit(13 GiB)   solve, pack: fits; the cheapest of the three plans wins
 //
-// so that more memory never costs more time within one cache, and the smallest
-// plan it knows is the answer wherever nothing better is found. That one is
-// sought without regard to any budget, so it is the same in every cache of
-// the problem, and its arena always works when given as the budget.
+// So more memory never costs more time within one cache, and the smallest known
+// plan is the answer if no better one is found. The search for the smallest
+// plan ignores the budget, so that plan is the same in every cache of the
+// problem, and its arena always works as a budget.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_ARENAFIT_H
 #define TMC_COMPILER_PLANNING_DRIVER_ARENAFIT_H
@@ -26,43 +26,43 @@
 
 namespace tmc::planning {
 
-/// Certifies `plan` anew for another budget: the same prices prove
-/// less where there is more room.
+/// Certifies `plan` for another budget: the same prices prove less for a larger
+/// budget.
 void recertify(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
-/// Looks for a proof by cases of a plan that costs more than its prices prove
-/// at `budgetBytes`.
+/// Seeks a proof by cases for a plan that costs more than the bound of its
+/// prices at `budgetBytes`.
 void proveByCases(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
 struct FittedPlan {
   Plan plan;
-  int64_t arenaBytes = 0;   // Reserved left out.
-  PackOptions packing = {}; // That finds this arena.
+  int64_t arenaBytes = 0;   // Without reserved bytes.
+  PackOptions packing = {}; // The options that give this arena.
 };
 
 class PlanCache {
 public:
-  /// `options` less the budget hold for every plan. No plan is proved by cases:
-  /// that is for the one that is chosen (`proveByCases`).
-  /// `planner` finds the plans (see Planners.h; empty: our own search), and
-  /// `problemFile` is what a program gets to read that plans.
+  /// All of `options` but the budget hold for every plan. No plan gets a proof
+  /// by cases: that is for the chosen one (`proveByCases`). `planner` finds the
+  /// plans (see Planners.h; empty: tmc's own search); `problemFile` is the
+  /// input of a planner that is a program.
   PlanCache(Problem problem, int64_t alignment, SolveOptions options,
             std::string planner = {}, std::string problemFile = {});
 
   const Problem &problem() const { return stated; }
 
-  /// The cheapest plan in the cache whose arena fits, after looking for one at
-  /// this budget (reserved included; -1: no limit). Null where none is known.
-  /// An error: the problem is malformed.
+  /// Seeks a plan for this budget (reserved bytes included; -1: no limit), and
+  /// returns the cheapest plan of the cache whose arena fits. Null if none is
+  /// known. An error: the problem is malformed.
   absl::StatusOr<const FittedPlan *> fit(int64_t budgetBytes);
 
-  /// The plan with the smallest arena that is known whatever the budget.
+  /// The plan with the smallest arena known, for any budget.
   absl::StatusOr<const FittedPlan *> smallest();
 
-  /// Counted work of what is sought from here on, in percent of what was given.
+  /// Counted work of later searches, in percent of the given effort.
   void setEffort(int64_t percent) { options.effort = given.scaled(percent); }
 
-  /// Whether `smallest` has been sought with less than the work it wants.
+  /// Whether the search of `smallest` ended before its work was done.
   bool isSmallestStoppedEarly() const { return smallestStoppedEarly; }
 
   /// The cheapest plan of the cache within a budget; null: none.
@@ -72,10 +72,10 @@ public:
   /// by ascending arena.
   std::vector<const FittedPlan *> frontier() const;
 
-  /// No plan can be below, in any order.
+  /// No plan has a smaller budget, in any order.
   int64_t impossibleBelowBytes() const { return impossible; }
 
-  /// Remembers that the arena of `plan` turned out to be another.
+  /// Replaces the arena of `plan` by a measured one.
   void correct(const FittedPlan *plan, int64_t arenaBytes);
 
 private:
@@ -91,7 +91,8 @@ private:
 
   using Orders = std::vector<std::vector<InstructionId>>;
 
-  /// `orders`: those of first executions, if they are to stay; else null.
+  /// `orders`: the orders of first executions, if they are fixed; otherwise
+  /// null.
   absl::StatusOr<Plan> planFor(const SolveOptions &how,
                                const Orders *orders) const;
   /// Solves and packs.

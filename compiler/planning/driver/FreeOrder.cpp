@@ -11,11 +11,11 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Counted work of one anneal of an order, by stage: of a small problem, and of
-/// a large one; and at least.
+/// Counted work of one anneal of an order: by stage of a small problem, by
+/// stage of a large one, and the minimum.
 constexpr int64_t kSmallOrderWork = 600'000, kLargeOrderWork = 20'000;
 constexpr int64_t kLeastOrderWork = 1'000'000;
-/// Where only the smallest plan is asked for, each order gets this part.
+/// If only the smallest plan is sought, each order gets this part.
 constexpr int64_t kImpossiblePart = 4;
 constexpr int64_t kMostProofWork = 200'000'000;
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
@@ -32,8 +32,9 @@ public:
 private:
   struct Candidate {
     Orders orders;
-    int64_t excess; // Of bytes, all kept; kUnknown: not counted, above 0.
-    std::optional<int64_t> cost = {}; // Of a plan that fits.
+    int64_t excess; // Bytes over the limit if all is kept; kUnknown: not
+                    // counted, above 0.
+    std::optional<int64_t> cost = {}; // Cost of a plan that fits.
   };
 
   bool isPossible() const { return options.budgetBytes >= impossible; }
@@ -74,7 +75,7 @@ void FreeOrder::findOrders() {
       options.budgetBytes - problem.reservedBytes - linear.constantBytes;
   reorders.work = amount;
   Random random(options.seed);
-  // Which order recomputes least, none of these knows: a small problem is worth
+  // None of these shows which order recomputes least, so a small problem tries
   // more of them.
   for (bool held : {true, false}) {
     if (held && options.without.has(Strategy::HeldOrder))
@@ -100,7 +101,7 @@ void FreeOrder::findOrders() {
 void FreeOrder::keep(Plan plan) {
   work += plan.stats.work;
   stoppedEarly |= plan.stats.stoppedEarly;
-  // What comes later has had more work, and is better proved.
+  // On a tie the later plan wins: it had more work, and has a better proof.
   if (!best ||
       (plan.feasible ? !best->feasible || plan.cost <= best->cost
                      : !best->feasible && plan.peakBytes <= best->peakBytes))
@@ -120,14 +121,14 @@ absl::StatusOr<Plan> FreeOrder::planOrder(const Orders &orders,
   return solveFixed(reordered, how, start);
 }
 
-/// An eighth of the work compares the new orders, unless
-/// only the smallest plan is asked for.
+/// Plans the new orders with an eighth of the work, to compare them. Does
+/// nothing if only the smallest plan is sought.
 absl::Status FreeOrder::tryOrders() {
   if (!options.effort.guardsProgramOrder && isPossible() &&
       (candidates.empty() || candidates.front().excess > 0) &&
       !options.without.has(Strategy::ProgramOrder))
     candidates.push_back({programOrders(problem), kUnknown});
-  // Nothing is left to win for others where one order holds everything.
+  // If one order holds everything, the others can't be better.
   size_t tried = !isPossible()                    ? 0
                  : candidates.empty()             ? 0
                  : candidates.front().excess == 0 ? 1
@@ -149,8 +150,8 @@ absl::Status FreeOrder::tryOrders() {
   return absl::OkStatus();
 }
 
-/// Whether it is proved that no plan in the program's own order costs less than
-/// the best.
+/// Whether a bound proves that no plan in the program's own order costs less
+/// than the best.
 bool FreeOrder::isBeaten() const {
   DualOptions dual;
   dual.work = std::min(amount + kLeastOrderWork, kMostProofWork);
@@ -164,8 +165,8 @@ bool FreeOrder::isBeaten() const {
          dual.knownExtraCost;
 }
 
-/// Other budgets lead to other orders: what surely works again is the budget
-/// itself, and what the program's own order reaches.
+/// Other budgets lead to other orders: only the budget itself, and the smallest
+/// budget of the program's own order, are sure to work again.
 absl::Status FreeOrder::planProgramOrder() {
   if (best && best->feasible &&
       (!options.effort.guardsProgramOrder || isBeaten()))
@@ -180,7 +181,8 @@ absl::Status FreeOrder::planProgramOrder() {
   return absl::OkStatus();
 }
 
-/// The cheapest first: what that becomes, the others have to beat as they are.
+/// Plans orders in full, the cheapest first. Skips an order if its coarse plan
+/// costs more than the best plan.
 absl::Status FreeOrder::planBestOrders() {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate &a, const Candidate &b) {

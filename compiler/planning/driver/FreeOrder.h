@@ -1,10 +1,10 @@
-// FreeOrder.h - plans for whichever order of the instructions is best.
+// FreeOrder.h - plans with a free order of the instructions.
 //
-// Orders are sought that hold fewer bytes (`search/Order.h`). They are
-// compared by plans with an eighth of the work; the cheapest goes on. A
-// thorough search also plans the program's own order as if it were fixed,
-// unless it is proved that this can't win, so that freedom never costs
-// anything.
+// The search seeks orders that hold fewer bytes (`search/Order.h`). It compares
+// them by plans with an eighth of the work, and plans the cheapest in full. A
+// thorough search also plans the program's own order with all of the work,
+// unless a bound proves that this can't win, so a free order never costs more
+// than the program's.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_FREEORDER_H
 #define TMC_COMPILER_PLANNING_DRIVER_FREEORDER_H
@@ -15,7 +15,8 @@
 
 namespace tmc::planning {
 
-/// The best plan for the program's own order. `start`: of the time limit.
+/// The best plan for the program's own order. `start`: the time limit counts
+/// from here.
 absl::StatusOr<Plan> solveFixed(const Problem &problem,
                                 const SolveOptions &options,
                                 std::chrono::steady_clock::time_point start);

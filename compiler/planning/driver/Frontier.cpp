@@ -6,10 +6,10 @@
 
 using namespace tmc::planning;
 
-/// Each limit gets this part of the work, and construction so many rounds.
+/// Each limit gets this part of the work, and construction this many rounds.
 static constexpr int64_t kLimitPart = 12;
 static constexpr int kConstructRounds = 30;
-/// Limits tried at most; near 1/500 of the memory a smaller plan isn't worth
+/// The most limits tried; within 1/500 of the memory a smaller plan isn't worth
 /// more work.
 static constexpr int kMostLimits = 14;
 static constexpr int64_t kNearPart = 500;
@@ -20,7 +20,7 @@ void Search::findFrontier(int64_t basePeak) {
   int64_t floor = impossible, ceiling = basePeak;
   Schedule schedule(linear, ceiling - linear.constantBytes);
   RematPlan best = rematPlanOf(linear, schedule);
-  random = Random(options.seed + 1); // Whatever came before.
+  random = Random(options.seed + 1); // Independent of earlier searches.
   auto keep = [&](int64_t peak, const RematPlan &plan) {
     ceiling = peak;
     best = plan;
@@ -32,7 +32,8 @@ void Search::findFrontier(int64_t basePeak) {
   if (int64_t peak = schedule.peakBytes() + linear.constantBytes;
       peak < ceiling)
     keep(peak, segments);
-  // Halve the distance to what is impossible; where that fails, come back.
+  // Halve the distance to the impossible limit; after a failure, raise the
+  // floor.
   for (int i = 0; i < kMostLimits && !stopped(); ++i) {
     int64_t target = floor + (ceiling - floor) / 2;
     if (target >= ceiling || ceiling - floor <= ceiling / kNearPart)

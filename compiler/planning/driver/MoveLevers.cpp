@@ -6,7 +6,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Kinds of contents, in the order in which the plan gets them.
+/// Kinds of contents, in the order in which their moves are added.
 enum Lever : uint8_t { Activations, Optimizer, Parameters };
 
 class Reckoning {
@@ -18,28 +18,28 @@ public:
     findScratch();
   }
 
-  /// The device's peak with the kinds before `end` as the plan has them, and
-  /// the others back on the device.
+  /// The device's peak with the moves of the kinds before `end`, and the others
+  /// back on the device.
   int64_t peakUpTo(int end) const;
-  /// How long the step takes then.
+  /// The step's time then.
   absl::StatusOr<int64_t> timeUpTo(int end) const;
 
 private:
-  /// One content from the kernel that makes it on, in all its forms.
+  /// One content in all its forms, from its production on.
   struct Version {
     ValueId content;
     int32_t begin, last; // Moments, both included.
-    int32_t made;        // The moment that ends its making.
+    int32_t made;        // The moment that ends its production.
     int32_t placeOf = kNone;
   };
 
   const Problem &problem;
   const Solution &solution;
   const Timeline &timeline;
-  std::vector<Lever> leverOf; // Of each content.
+  std::vector<Lever> leverOf; // For each content.
   std::vector<Version> versions;
-  std::vector<int32_t> versionOf; // Of each instance.
-  std::vector<int64_t> scratch;   // Of the device, at each moment.
+  std::vector<int32_t> versionOf; // For each instance.
+  std::vector<int64_t> scratch;   // On the device, for each moment.
 
   const Recipe &recipeAt(size_t t) const {
     const Profile::Moment &m = timeline.moments[t];
@@ -61,7 +61,7 @@ private:
         leverOf[v] = Parameters;
       else if (of == ValueClass::Optimizer)
         leverOf[v] = Optimizer;
-    // What is away for the sake of an update on the host.
+    // Content that is away for an update on the host counts as the optimizer's.
     for (size_t t = 0; t < timeline.size(); ++t)
       if (isOnHost(recipeAt(t)))
         for (int32_t i : timeline.readsAt(t))
@@ -93,8 +93,8 @@ private:
     }
   }
 
-  /// The version that a move copies, or that the same kernel has made in
-  /// another form; kNone: a new one.
+  /// The version that a move copies, or that the same kernel makes in another
+  /// form; kNone: a new one.
   int32_t sourceOf(const Instance &instance, ValueId content) const {
     for (int32_t i : timeline.writesAt(instance.begin))
       if (versionOf[i] != kNone &&
@@ -167,7 +167,7 @@ absl::StatusOr<int64_t> Reckoning::timeUpTo(int end) const {
     if ((isOnHost(recipe) || problem.isMove(recipe)) &&
         leverOfRecipe(recipe) >= end)
       recipe.cost = 0;
-  int64_t onDevice = 0; // What updates on the host would take there.
+  int64_t onDevice = 0; // Time of the host's updates, if on the device.
   for (size_t s = 0; s < solution.segments.size() && end <= Optimizer; ++s)
     for (const Execution &e : solution.segments[s]) {
       if (e.phase == Phase::Done || e.instruction == kNone ||
@@ -200,8 +200,8 @@ absl::Status tmc::planning::addMoveLevers(const Problem &problem,
   }
   Reckoning reckoning(problem, plan, timeline);
   levers.recomputedPeak = reckoning.peakUpTo(Activations);
-  // Work is alive over several entries of the list: moves take that, not
-  // recomputation.
+  // Work of other engines spans several entries of the list: these bytes are
+  // due to moves, not to recomputation.
   if (levers.orderPeak >= 0)
     levers.recomputedPeak = std::min(levers.recomputedPeak, levers.orderPeak);
   levers.activationsPeak = reckoning.peakUpTo(Optimizer);

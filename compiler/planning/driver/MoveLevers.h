@@ -1,18 +1,17 @@
-// MoveLevers.h - what moving each kind of content buys, in bytes and time.
+// MoveLevers.h - bytes saved and time added by moving each kind of content.
 //
-// A plan is compared with itself: its list stays, and what one kind of content
-// does is taken back. A content that is taken back stays on the device from
-// its making to the last read of any of its forms, whatever form that reads:
+// A plan is compared with itself: its list stays, and the moves of one kind of
+// content are undone. A content whose moves are undone stays on the device from
+// its production to the last read of any of its forms:
 //
 //     list        f1   stash(  f2  )stash  f3   fetch(  )fetch   g1
 //     device      a    a       a   a       .    a       a        a
 //     taken back  a    a       a   a       a    a       a        a
 //
 // Its moves take no time then, and updates on the host take the time of the
-// device's variant there. The kinds come back in turn: parameters first, then
-// states with the updates on the host and the gradients that these read,
-// then what else kernels make. What remains is the plan with its
-// recomputations alone.
+// device's variant. The kinds are undone in turn: parameters first, then states
+// with the updates on the host and the gradients that these read, then the
+// other results of kernels. The rest is the plan with its recomputations alone.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_MOVELEVERS_H
 #define TMC_COMPILER_PLANNING_DRIVER_MOVELEVERS_H
@@ -21,8 +20,8 @@
 
 namespace tmc::planning {
 
-/// Sets the peaks and times of `levers` that say what recomputation and moves
-/// bought; `planPeak` and `recomputedPeak` are equal where nothing moves.
+/// Sets the peaks and times of `levers` for recomputation and moves; `planPeak`
+/// and `recomputedPeak` are equal if nothing moves.
 absl::Status addMoveLevers(const Problem &problem, const Plan &plan,
                            const Timeline &timeline, Levers &levers);
 

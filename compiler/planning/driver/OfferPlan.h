@@ -1,9 +1,9 @@
-// OfferPlan.h - what becomes of each list that a search with moves writes.
+// OfferPlan.h - accepts or refuses each list of a search with moves.
 //
-// A list is taken where it fits all budgets and is the quickest so far. One
-// that the rules of lists refuse is left out and counted: where a problem has
-// some moves and lacks others, where a transfer may start and end is more than
-// the search thinks of, and one wrong list says nothing of the others.
+// A list is accepted if it fits all budgets and is the fastest so far. A list
+// that breaks the rules is left out and counted. This happens if a problem has
+// some moves and lacks others: the search doesn't consider all limits on the
+// start and end of a transfer. One wrong list doesn't affect the others.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_OFFERPLAN_H
 #define TMC_COMPILER_PLANNING_DRIVER_OFFERPLAN_H
@@ -12,12 +12,12 @@
 
 namespace tmc::planning {
 
-/// Counts the lists that were refused on the way to `moved`, itself included.
-/// Whether it was.
+/// Adds to `refused` the lists that were refused on the way to `moved`, itself
+/// included. Returns whether `moved` was refused.
 bool isRefused(const absl::StatusOr<MovedPlan> &moved, int64_t &refused);
 
-/// Takes what `plan` holds if it fits and is the quickest so far. Whether it
-/// fits.
+/// Makes `plan` the best one if it fits and is the fastest so far. Returns
+/// whether it fits.
 bool offerPlan(const Problem &problem, MovedPlan plan, SpacePlan &best);
 
 } // namespace tmc::planning

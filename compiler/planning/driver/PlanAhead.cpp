@@ -7,7 +7,7 @@ using namespace tmc::planning;
 
 PlanAhead::PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
                      int64_t budgetBytes) {
-  // Of the thread's own, but for the members that it leaves its results in.
+  // The thread owns its inputs, and writes its results to members.
   auto work = [this, problem = std::move(problem), alignment,
                options = std::move(options), budgetBytes]() mutable {
     cache = std::make_unique<PlanCache>(std::move(problem), alignment,
@@ -17,7 +17,7 @@ PlanAhead::PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
       status = cache->smallest().status();
   };
   try {
-    search = std::thread(work); // A copy: `work` runs below where this fails.
+    search = std::thread(work); // A copy: `work` runs below if this fails.
   } catch (const std::system_error &) {
     work();
   }

@@ -1,9 +1,9 @@
-// PlanAhead.h - a plan cache that is filled beside other work.
+// PlanAhead.h - a plan cache that is filled in a thread of its own.
 //
-// A step in two forms has two problems. The second one's plans are sought in a
-// thread of their own while the first one's are sought and written into the
-// step. A search is a function of its problem alone, so what is found is what a
-// cache filled on the spot holds.
+// A step in two forms has two problems. The plans of the second are sought in a
+// thread of their own while those of the first are sought and written into the
+// step. A search is a function of its problem alone, so the result is the same
+// as without the thread.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_PLANAHEAD_H
 #define TMC_COMPILER_PLANNING_DRIVER_PLANAHEAD_H
@@ -18,7 +18,8 @@ namespace tmc::planning {
 class PlanAhead {
 public:
   /// Begins to fill a cache of `problem`, which passes `check`, with plans for
-  /// `budgetBytes`. Where the system gives no thread, that is done here.
+  /// `budgetBytes`. If the system gives no thread, the constructor fills the
+  /// cache.
   PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
             int64_t budgetBytes);
   /// Waits for the search.
@@ -27,7 +28,7 @@ public:
   PlanAhead(const PlanAhead &) = delete;
   PlanAhead &operator=(const PlanAhead &) = delete;
 
-  /// The cache after `fit` and `smallest`, or the first's error. Once.
+  /// The cache after `fit` and `smallest`, or the first error. Call it once.
   absl::StatusOr<std::unique_ptr<PlanCache>> take();
 
 private:

@@ -1,4 +1,4 @@
-// PlanBy.h - a checked plan by whichever planner is named.
+// PlanBy.h - a checked plan by the planner of a given name.
 //
 // `tmc` is `solve`; the others are those of the registry (`peers/Planners.h`)
 // and programs, as `exec:CMD`. Their answers are measured by the verifier and
@@ -18,11 +18,11 @@ namespace tmc::planning {
 bool isPlanner(std::string_view name);
 /// All names, for messages: "tmc, none, ..., exec:COMMAND".
 std::string plannerNames();
-/// Name and summary of each, ours first.
+/// Name and summary of each planner, `tmc` first.
 std::vector<std::pair<std::string, std::string>> plannerSummaries();
 
 /// Runs the planner `name` ("exec:CMD" included) and checks its answer.
-/// `problemFile` is what a program is given.
+/// `problemFile` is the input of a planner that is a program.
 absl::StatusOr<Plan> planBy(std::string_view name, const Problem &problem,
                             const SolveOptions &options,
                             const std::string &problemFile);

@@ -14,40 +14,40 @@ namespace {
 constexpr double kColdTemperature = 1; // From nothing: any move is possible.
 constexpr double kWarmTemperature = 0.06, kMildTemperature = 0.03;
 constexpr double kMoreTemperature = 0.1;
-/// Of a walk that only has to find a plan that fits.
+/// Temperature of a walk that seeks any plan that fits.
 constexpr double kFrontierTemperature = 0.3;
 /// Every third walk is the warmer one.
 constexpr int kWarmEvery = 3;
-/// By how much the penalty grows over a walk of a large problem.
+/// Growth of the penalty over a walk of a large problem.
 constexpr double kLargePenaltyRamp = 400;
 
-/// Walks of a small problem at most, and of others by their size: the first
-/// gains most, and those of a large one take long.
+/// The most walks of a small problem, and of others by their size: the first
+/// walk gains most, and walks of a large problem take long.
 constexpr int kMostSmallWalks = 7, kIdleLargeWalks = 3;
 int mostLargeWalks(size_t stages) {
   return stages <= 5000 ? 6 : stages <= 300'000 ? 3 : 2;
 }
-/// A walk gets so many of these parts of the work. What doesn't fit yet needs
-/// long walks.
+/// A walk gets a share of these parts of the work. A plan that doesn't fit yet
+/// needs long walks.
 constexpr int64_t kSmallParts = 20, kLargeParts = 15;
 constexpr int64_t kGivenShare = 8, kColdShare = 4, kSmallShare = 2,
                   kLargeShare = 3;
 
-/// Where nothing fits, segments are worth their time up to more stages.
+/// If nothing fits, segments are tried up to this number of stages.
 constexpr size_t kMostStagesToFit = 200'000;
-/// Each lower aim is so much lower than the one before: 1/200 of the limit.
+/// Each lower aim is lower than the one before by 1/200 of the limit.
 constexpr int64_t kLowerAims = 6, kLowerAimStep = 200;
 
-/// The beam's work: where a plan is known, where none is, and where any will
-/// do. Where nothing fits yet, the beam is what finds the most.
+/// The beam's work: with a known plan, without one, and if any plan will do.
+/// While nothing fits, the beam finds the most plans.
 constexpr int64_t kMostBeamWork = 150'000'000;
 constexpr int64_t kFittingBeamPart = 4, kMostFittingBeamWork = 400'000'000;
 constexpr int64_t kAnyBeamPart = 40;
-/// Prices for a beam that was given none.
+/// Work for the prices of a beam without given ones.
 constexpr int64_t kBeamPricesPart = 20, kMostBeamPricesWork = 20'000'000;
 
-/// Farther than a fiftieth of the step from the bound, walks go on while each
-/// gains a two-thousandth; without a plan that fits, twice.
+/// If the best plan is more than 1/50 of the step above the bound, walks
+/// continue while each gains 1/2000; without a plan that fits, two more.
 constexpr int64_t kFarPart = 50, kWorthPart = 2000;
 constexpr int kWalksWithoutPlan = 2;
 
@@ -76,8 +76,8 @@ bool Search::stopped() {
   return timeLimitHit;
 }
 
-/// Makes first executions need so much more: operations of their own, which
-/// never recompute.
+/// Adds these bytes to first executions, as separate operations that never
+/// recompute.
 void Search::addHeadroom(const std::vector<int64_t> &bytes) {
   if (bytes.empty())
     return;
@@ -100,7 +100,7 @@ std::optional<int64_t> Search::expensiveCost() const {
   return least;
 }
 
-/// Nothing expensive is recomputed.
+/// Forbids recomputation of expensive operations.
 void Search::holdExpensive() {
   for (std::vector<OpId> &ops : linear.recomputes)
     std::erase_if(ops, [&](OpId o) { return isExpensive(linear.ops[o]); });
@@ -143,7 +143,7 @@ RematPlan Search::plan(int64_t liveBytes, int64_t provenCost,
   return std::move(best.plan);
 }
 
-/// Schedules to walk from, the best of which stays in `best`.
+/// Makes start schedules for walks; `best` keeps the best one.
 void Search::findStarts(Schedule &schedule, int64_t liveBytes,
                         const std::vector<double> &prices, bool hasGiven,
                         Best &best) {
@@ -154,7 +154,8 @@ void Search::findStarts(Schedule &schedule, int64_t liveBytes,
   if (!hasGiven && has(Strategy::Prices))
     best.offer(
         constructWithin(linear, limit, stagePrices(prices), constructs, work));
-  // Prices may find nothing at a tight limit, or less than equal segments do.
+  // Prices may find no plan at a tight limit, or a worse one than equal
+  // segments.
   bool skipsLarge =
       best.plan.feasible || linear.stages.size() > kMostStagesToFit;
   if (!options.without.has(Strategy::Segments) &&
@@ -165,7 +166,7 @@ void Search::findStarts(Schedule &schedule, int64_t liveBytes,
   constructs.work = workOf(Strategy::LowerAim);
   for (int64_t i = 1; !hasGiven && has(Strategy::LowerAim) && i <= kLowerAims;
        ++i) {
-    // Prices overshoot: aiming a little lower often lands better.
+    // Prices overshoot: a slightly lower limit often gives a better plan.
     int64_t aim =
         liveBytes - liveBytes / kLowerAimStep * i - linear.constantBytes;
     best.offer(
@@ -173,9 +174,9 @@ void Search::findStarts(Schedule &schedule, int64_t liveBytes,
   }
 }
 
-/// Warms the best plan up a little and cools it again, until that no longer
-/// helps; small problems are also cooled from above, which leads to other
-/// plans altogether.
+/// Anneals the best plan from a low temperature until that no longer helps.
+/// Small problems also anneal from the empty plan at a high temperature, which
+/// leads to different plans.
 int64_t Search::walk(Schedule &schedule, int64_t provenCost,
                      const std::optional<RematPlan> &given, Best &best) {
   bool small = isSmall();
@@ -212,8 +213,8 @@ int64_t Search::walk(Schedule &schedule, int64_t provenCost,
   return earlier;
 }
 
-/// Near the smallest budgets plans keep getting better for long: further walks,
-/// as long as they pay.
+/// Near the smallest budgets plans improve for a long time: walks further while
+/// that pays.
 void Search::walkOn(Schedule &schedule, int64_t provenCost, int64_t earlier,
                     Best &best) {
   const int64_t far = linear.baseCost / kFarPart;
@@ -248,7 +249,7 @@ RematPlan Search::annealFor(Schedule &schedule, int64_t amount,
   return found;
 }
 
-/// Improves `best` by a beam; the first plan will do for `wantAny`.
+/// Improves `best` by a beam; with `wantAny`, stops at the first plan.
 void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
                         const std::vector<double> &prices, RematPlan &best,
                         bool wantAny) {

@@ -1,6 +1,6 @@
 // Search.h - the search for one order of the instructions.
 //
-// Starts (by price, by segments, by a beam) give a schedule; walks by annealing
+// Starts (by price, by segments, by a beam) give a schedule; annealing walks
 // lower its cost. The rows are those of `Strategies.h`; the sequence is fixed:
 //
 //     prices, segments, beam, lower-aim              the cheapest is the start
@@ -28,16 +28,17 @@ public:
          const std::vector<std::vector<InstructionId>> &orders,
          Clock::time_point start, bool holdsExpensive = false);
 
-  /// The best plan found within `liveBytes`, persistent values included, from
-  /// `known` on if that is feasible. No plan costs less than `provenCost`.
+  /// The best plan found within `liveBytes`, persistent values included. The
+  /// search starts from `known` if that is feasible. No plan costs less than
+  /// `provenCost`.
   RematPlan plan(int64_t liveBytes, int64_t provenCost,
                  const std::vector<double> &prices, RematPlan known = {});
 
-  /// The least that a plan costs which recomputes something expensive, if there
-  /// is any: a loss over a large vocabulary can take a quarter of a step.
+  /// The least cost of a plan that recomputes an expensive operation, if there
+  /// is one: a loss over a large vocabulary can take a quarter of a step.
   std::optional<int64_t> expensiveCost() const;
 
-  /// Plans for smaller and smaller limits, whatever budget is asked for.
+  /// Plans for smaller and smaller limits, independent of the budget.
   void findFrontier(int64_t basePeak);
 
   /// Prices are per instruction; pseudo stages have none.
@@ -62,16 +63,17 @@ public:
   std::optional<Repeats> repeats;
   std::vector<FrontierPoint> frontier; // By descending peak.
   int64_t budgetWork;
-  int64_t impossible; // Live bytes below which no plan of this order is.
+  int64_t impossible; // No plan of this order has fewer live bytes.
   int64_t work = 0;
   bool timeLimitHit = false;
-  bool stoppedEarly = false; // `findFrontier` was.
+  bool stoppedEarly = false; // `findFrontier` ended early.
 
 private:
   /// The best plan so far.
   struct Best {
     RematPlan plan;
-    /// Whether `found` fits and costs less; what doesn't fit gives way anyway.
+    /// Returns whether `found` fits and costs less. An infeasible plan is
+    /// replaced in any case.
     bool offer(RematPlan found) {
       bool better =
           found.feasible && (!plan.feasible || found.cost < plan.cost);
@@ -97,7 +99,7 @@ private:
   void findByBeam(Schedule &schedule, int64_t liveBytes,
                   const std::vector<double> &prices, RematPlan &best,
                   bool wantAny = false);
-  /// Returns what the best plan cost before the last walks.
+  /// Returns the cost of the best plan before the last walks.
   int64_t walk(Schedule &schedule, int64_t provenCost,
                const std::optional<RematPlan> &given, Best &best);
   void walkOn(Schedule &schedule, int64_t provenCost, int64_t earlier,

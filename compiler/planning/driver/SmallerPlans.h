@@ -1,8 +1,8 @@
-// SmallerPlans.h - plans for who can't use all of a budget.
+// SmallerPlans.h - plans that leave a part of the budget free.
 //
-// Moves fill whatever is free, so the best plan's live bytes end close to the
-// budget, and its arena may end above. The same plan with its moves placed in
-// less is little slower, and costs no search:
+// Moves fill all free bytes, so the best plan's live bytes end close to the
+// budget, and its arena may exceed it. The same plan with its moves placed in
+// fewer bytes is a little slower, and needs no search:
 //
 //     budget 16 GiB    peak 15.99, 2.57 s    arena 16.24: doesn't fit
 //                      peak 15.73, 2.58 s    arena 15.96
@@ -17,16 +17,17 @@
 
 namespace tmc::planning {
 
-/// Adds forms of a plan that leave parts of `liveBytes` free (as `placeMoves`
-/// has it) and fit all budgets to `kept`: plans with the quickest first, each
-/// with a smaller peak on the device than those before it. Lists that come out
-/// wrong are counted in `refused`. Errors: the others of `placeMoves`.
+/// Adds forms of a plan that leave parts of `liveBytes` free (as in
+/// `placeMoves`) and fit all budgets to `kept`: the fastest first, each with a
+/// smaller peak on the device than those before it. `refused` counts invalid
+/// lists. Errors: the other errors of `placeMoves`.
 absl::Status keepSmallerForms(const Problem &problem, const SpaceChoice &choice,
                               const Projection &projection,
                               const Solution &planned, int64_t liveBytes,
                               std::vector<MovedPlan> &kept, int64_t &refused);
 
-/// Whether live bytes of each space, reserved added, are within its budget.
+/// Whether the live bytes of each space, plus reserved ones, are within its
+/// budget.
 bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes);
 
 } // namespace tmc::planning

@@ -13,10 +13,10 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Of an order's work, what the ascent of prices may take.
+/// The part of an order's work that the ascent of prices may take.
 constexpr int64_t kAscentPart = 10;
 constexpr int64_t kMostAscentWork = 200'000'000, kLeastAscentWork = 1'000'000;
-/// The tree of cases gets this much by stage beside its part of the work.
+/// Work by stage for the tree of cases, beside its part of the work.
 constexpr int64_t kCasesWorkPerStage = 8000;
 constexpr int64_t kMostCasesWork = 400'000'000, kMostCasesWorkPerStage = 15'000;
 /// With a limit on work, the part of it that cases may take.
@@ -73,9 +73,9 @@ private:
 };
 
 /// The best plan of `search`. A walk that once recomputes something expensive
-/// hardly gets away from it, for much else would have to change at the same
-/// time: plans that don't are sought first, and are the answer if they cost
-/// less than that alone.
+/// rarely gets away from it, since much else would have to change as well. So
+/// plans without that are sought first, and are the answer if they cost less
+/// than the expensive operation.
 RematPlan FixedOrder::findPlan() {
   RematPlan known;
   int64_t proven = plan.certificate.extraCost;
@@ -131,7 +131,7 @@ absl::StatusOr<Plan> FixedOrder::run() {
   return std::move(plan);
 }
 
-/// A bound by cases, where a plan costs more than the prices prove.
+/// Seeks a bound by cases if a plan costs more than the prices prove.
 void FixedOrder::findCases(int64_t cost) {
   if (search.stopped())
     return;
@@ -151,7 +151,7 @@ void FixedOrder::findCases(int64_t cost) {
     plan.cases = std::move(found);
 }
 
-/// Fills in what the verifier measures, and the statistics.
+/// Fills in the verifier's measurements and the statistics.
 absl::Status FixedOrder::measurePlan(int64_t smallest) {
   absl::StatusOr<Claim> claim = measure(problem, plan.solution);
   if (!claim.ok())

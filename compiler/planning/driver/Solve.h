@@ -36,41 +36,41 @@ struct SolveOptions {
   int64_t budgetBytes = -1;
   OrderMode order = OrderMode::Fixed;
   uint64_t seed = 1;
-  /// How much is tried (`Strategies.h`).
+  /// The amount of work (`Strategies.h`).
   Effort effort = Effort::interactive();
   /// Strategies that are left out, by name.
   Without without = {};
   /// Upper limit on the counted work of a search for the smallest plan, over
-  /// all orders; `Stats::stoppedEarly` says when it bites. 0: none.
+  /// all orders; if it ends the search, `Stats::stoppedEarly` is set. 0: none.
   int64_t smallestWork = 0;
-  /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
-  /// answer may differ from run to run.
+  /// A time limit, 0: none. If it ends a search, `Stats::timeLimitHit` is set
+  /// and the answer may differ from run to run.
   double timeLimitSeconds = 0;
-  /// A plan to begin with, which need not fit: one for a little more memory
-  /// leads to one for less sooner than nothing does. Null: none.
+  /// An initial plan, which may exceed the budget: a plan for a little more
+  /// memory shortens the search for one with less. Null: none.
   const Solution *start = nullptr;
-  /// Of each instruction, bytes that stay free while it runs first, beside the
-  /// limit: where a packing was seen to stick out. Empty: none. Says nothing
-  /// about what can be, and no bound knows of it.
+  /// For each instruction, bytes that stay free below the limit during its
+  /// first execution, because a packing exceeded the budget there. Empty: none.
+  /// Bounds and claims of infeasibility ignore it.
   std::vector<int64_t> headroom = {};
   Expensive expensive = Expensive::HeldFirst;
-  /// With a free order: choose an order by an eighth of the work, and leave it
-  /// at that where one has a plan.
+  /// With a free order: choose an order by an eighth of the work, and stop if
+  /// it has a plan.
   bool coarse = false;
   /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
-  /// And for a proof by cases, where that is affordable and proves more.
+  /// Look for a proof by cases, if that is affordable and proves more.
   bool wantCases = true;
   /// Look for the smallest budget with a plan even when this one has a plan.
   bool wantFrontier = false;
-  /// Look for it where this budget has none.
+  /// Look for the smallest budget if this one has no plan.
   bool wantSmallest = true;
 };
 
 struct Stats {
   int64_t work = 0; // Units counted.
   int64_t recomputedExecutions = 0;
-  int64_t repeatedInstructions = 0; // Like another one (`Repeats.h`).
+  int64_t repeatedInstructions = 0; // Isomorphic to another one (`Repeats.h`).
   double seconds = 0;
   bool timeLimitHit = false;
   /// `SolveOptions::smallestWork` ended the search for the smallest plan.
@@ -79,15 +79,15 @@ struct Stats {
 
 struct Plan {
   Solution solution;
-  /// False: no plan within the budget was found, and `solution` is the one
-  /// with the smallest peak that is known.
+  /// False: no plan within the budget was found, and `solution` is the known
+  /// one with the smallest peak.
   bool feasible = false;
-  int64_t peakBytes = 0; // Live peak, reserved left out.
+  int64_t peakBytes = 0; // Live peak, without reserved bytes.
   int64_t cost = 0;
   int64_t baseCost = 0;
-  /// Budgets, reserved included: the smallest known to work when given as the
-  /// budget with the other options the same (the given one, if it works and
-  /// nothing smaller is known), and the one below which none can.
+  /// Budgets, reserved bytes included: the smallest known to work with the
+  /// other options unchanged (the given one, if it works and nothing smaller is
+  /// known), and the one below which no plan exists.
   int64_t smallestFoundBytes = 0;
   int64_t impossibleBelowBytes = 0;
   /// The order of first executions; the program's own unless free.
@@ -98,12 +98,12 @@ struct Plan {
   /// A second bound over the same plans, where it is affordable and proves more
   /// than the prices do (`Branch.h`).
   std::optional<BranchCertificate> cases;
-  /// Of a plan with moves: what bounds its makespan. Empty otherwise.
+  /// The bound on the makespan of a plan with moves. Empty otherwise.
   SpaceCertificate spaceProof;
   Stats stats;
 
-  /// The most that is proved: every plan with this order costs `baseCost` and
-  /// at least this.
+  /// The best bound: every plan with this order costs at least `baseCost` plus
+  /// this.
   int64_t provenExtraCost() const {
     return cases ? std::max(cases->extraCost, certificate.extraCost)
                  : certificate.extraCost;
@@ -115,20 +115,20 @@ struct Plan {
   }
 };
 
-/// Whether an operation makes a twenty-fifth of the step by itself.
+/// Whether one operation takes at least 1/25 of the step.
 inline bool isExpensive(int64_t cost, int64_t baseCost) {
   return cost >= baseCost / 25;
 }
 
-/// Whether `solution` recomputes anything expensive.
+/// Whether `solution` recomputes an expensive operation.
 bool recomputesExpensive(const Problem &problem, const Solution &solution);
 
 /// An Unimplemented error if the problem has more than one space, one engine
-/// and R1 to R8, which is all that the planners search so far.
+/// and R1 to R8, which are the limits of the planners.
 absl::Status plansOneSpace(const Problem &problem);
 
 /// The best plan found within the counted work. An error: the problem is
-/// malformed. An answer that isn't feasible is no error: see `Plan::feasible`.
+/// malformed. An infeasible answer is no error: see `Plan::feasible`.
 absl::StatusOr<Plan> solve(const Problem &problem, const SolveOptions &options);
 
 } // namespace tmc::planning

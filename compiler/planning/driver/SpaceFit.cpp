@@ -9,18 +9,18 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Plans that are tried, each for the bytes that the arena before lost.
+/// Plans that are tried, each with a budget reduced by the last packing's loss.
 constexpr int kAttempts = 5;
 /// Other ways to pack an arena that is too large.
 constexpr PackOptions kPackings[] = {
     {.seed = 1}, {.seed = 2, .effort = 400}, {.seed = 3, .effort = 1600}};
-/// A smaller plan that fits and takes less than this part longer is as good as
-/// the one that doesn't: none better is sought.
+/// A smaller plan that fits and takes less than this part longer is good
+/// enough: no other is sought.
 constexpr int64_t kAlikePart = 500;
 /// Bisections for the smallest budget.
 constexpr int kBisections = 5;
-/// How many of them are tried with all effort where little finds no plan: each
-/// such failure takes as long as planning does.
+/// Bisections that are repeated with all effort if little effort finds no plan:
+/// each such failure takes as long as planning.
 constexpr int kThoroughBisections = 2;
 
 class SpaceFit {
@@ -96,7 +96,8 @@ private:
     return fitted;
   }
 
-  /// Whether all arenas fit. What one loses is taken off the budget of `tight`.
+  /// Whether all arenas fit. Reduces the budget of `tight` by each arena's
+  /// loss.
   static bool narrow(const Problem &wanted, const FittedSpaces &fitted,
                      Problem &tight) {
     bool fits = true;
@@ -111,8 +112,9 @@ private:
     return fits;
   }
 
-  /// The quickest of a search's smaller plans whose arenas fit, of those that
-  /// leave free what the best one's lost; packed once each, for soon one does.
+  /// The fastest of a search's smaller plans whose arenas fit, among those that
+  /// leave free the bytes that packing of the best one lost. Each is packed
+  /// once.
   std::optional<FittedSpaces> packSmaller(const Problem &wanted,
                                           const SpacePlan &plan,
                                           const Problem &tight) const {
@@ -166,7 +168,7 @@ private:
     }
   }
 
-  /// A plan of a smaller budget is one of this one, too; a quicker one is
+  /// A plan of a smaller budget is valid for this one, too; a faster one is
   /// sought from it.
   absl::Status takeLesser(const FittedSpaces &least,
                           FittedSpaces &found) const {
@@ -182,8 +184,8 @@ private:
   }
 
   /// The plan of the smallest budget that works, if one below `high` does (-1:
-  /// any): between what can't be and that, or what a plan without a budget
-  /// takes, by halves.
+  /// any). Bisects between the proven bound `low` and `high`, or the need of a
+  /// plan without a budget.
   absl::StatusOr<FittedSpaces> findSmallest(int64_t high, int64_t low) const {
     Problem tight = problem;
     SpaceSearchOptions search = options.search;
@@ -217,7 +219,7 @@ private:
   }
 };
 
-/// Bytes on the device while `r` runs, less what overwriting saves at most.
+/// Bytes on the device while `r` runs, minus the most that overwriting saves.
 int64_t footprint(const Problem &problem, const Recipe &r) {
   auto bytesOf = [&](ValueId v) {
     return problem.values[v].space == 0 ? problem.values[v].bytes : 0;
@@ -238,7 +240,7 @@ int64_t footprint(const Problem &problem, const Recipe &r) {
 } // namespace
 
 int64_t tmc::planning::impossibleBelow(const Problem &problem) {
-  // What persists, and has no other form to be at home in.
+  // Counts persistent values without a form in another space.
   std::vector<char> elsewhere(problem.values.size(), 0);
   for (const Value &value : problem.values)
     if (value.formOf != kNone && value.kind == ValueKind::Persistent)
@@ -257,7 +259,7 @@ int64_t tmc::planning::impossibleBelow(const Problem &problem) {
     int64_t least = std::numeric_limits<int64_t>::max();
     for (RecipeId id : instruction.recipes) {
       const Recipe &r = problem.recipes[id];
-      int64_t counted = 0; // Among what always stays.
+      int64_t counted = 0; // Already counted as staying.
       for (ValueId v : r.reads)
         if (stays(v) && problem.values[v].updates == kNone)
           counted += problem.values[v].bytes;

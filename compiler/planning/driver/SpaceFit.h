@@ -1,17 +1,16 @@
 // SpaceFit.h - plans with moves whose arenas fit.
 //
-// What a plan promises are live peaks, one for each space; what must fit the
-// budgets are the arenas that its buffers are packed into. Where one doesn't,
-// it is packed in other ways; then a smaller plan of the same search is, and
-// where that is much slower another is sought that leaves the bytes free that
-// the arena lost:
+// A plan gives a live peak for each space; the budgets limit the arenas into
+// which its buffers are packed. If an arena doesn't fit, the plan is packed in
+// other ways; then a smaller plan of the same search is packed. If that is much
+// slower, another plan is sought that leaves free the bytes lost by packing:
 //
 //     budget 600 MiB   plan 598, arena 606: packed by another seed, 603
 //                      its smaller form, 589, arena 597: fits, 4 % slower
 //                      plan for 597, arena 599: fits, 1 % slower
 //
-// A loop's body is laid out once, so what is alive in its first trip only has
-// its place in all trips: `layoutPeakBytes` counts that.
+// A loop's body is laid out once, so a value that is alive only in the first
+// trip has its place in all trips: `layoutPeakBytes` counts that.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SPACEFIT_H
 #define TMC_COMPILER_PLANNING_DRIVER_SPACEFIT_H
@@ -23,23 +22,23 @@ namespace tmc::planning {
 
 struct SpaceFitOptions {
   SpaceSearchOptions search = {};
-  /// Of buffers in each space.
+  /// Alignment of buffers in each space, in bytes.
   std::vector<int64_t> alignments;
-  /// When to look for the smallest budget of the device.
+  /// Condition for seeking the smallest budget of the device.
   enum class Smallest { Never, WhereNoneFits, Always };
   Smallest smallest = Smallest::WhereNoneFits;
 };
 
 struct FittedSpaces {
-  /// `feasible` says that the arenas fit. If not, what was found last.
+  /// `feasible`: the arenas fit. If not, the last plan found.
   SpacePlan plan;
-  /// Of each space, reserved left out: what is alive at most as it is laid out,
-  /// the arena, and how the arena was packed.
+  /// For each space, without reserved bytes: the live peak of the layout, the
+  /// arena, and the options of its packing.
   std::vector<int64_t> layoutPeakBytes, arenaBytes;
   std::vector<PackOptions> packing;
-  /// Budgets of the device, reserved included, with the budgets of the others
-  /// as they are: the smallest that is known to work when given, -1 where none
-  /// was found or sought, and the one below which no plan exists.
+  /// Budgets of the device, reserved bytes included, with the other budgets
+  /// unchanged: the smallest known to work, -1 if none was found or sought, and
+  /// the one below which no plan exists.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = 0;
 };
 
@@ -48,9 +47,9 @@ struct FittedSpaces {
 absl::StatusOr<FittedSpaces> fitSpaces(const Problem &problem,
                                        const SpaceFitOptions &options);
 
-/// No plan has a device's budget below: what the largest instruction touches
-/// there by its leanest variant, what can't be anywhere else, and what is
-/// reserved.
+/// No plan has a smaller budget of the device: the bytes there of the largest
+/// instruction in its smallest variant, the values that can't be in another
+/// space, and the reserved bytes.
 int64_t impossibleBelow(const Problem &problem);
 
 } // namespace tmc::planning

@@ -89,28 +89,28 @@ private:
     return absl::OkStatus();
   }
 
-  /// Whether plans that take `least` or longer may be quicker than the best.
+  /// Whether plans that take `least` or longer may be faster than the best.
   bool canGain(int64_t least) const {
     const int64_t proven = std::max(least, best.provenMakespan);
     return proven < options.useless &&
            (!best.feasible || best.makespan > proven);
   }
-  /// And by so much that they are worth their time.
+  /// Whether they may be faster by at least 1/kWorthPart of the best plan.
   bool isWorth(int64_t least) const {
     return canGain(least + (best.feasible ? best.makespan / kWorthPart : 0));
   }
 
-  /// What came of one choice.
+  /// The result of one choice.
   struct Made {
     int64_t makespan = kNoPlan;
-    bool isFinal = false; // Other knobs come to the same.
+    bool isFinal = false; // Other knobs give the same result.
   };
 
   /// One plan of the device and its moves; `spare` more bytes are kept free.
   absl::StatusOr<Made> evaluate(const UpdateModes &modes, const Knobs &knobs,
                                 int64_t part, int64_t spare = 0) {
     const Made nothing{kNoPlan, true};
-    // To recomputing alone nothing is lost.
+    // Recomputation alone is sought for any gain, however small.
     const bool isAlone = std::isinf(knobs.price);
     auto seeks = [&](int64_t least) {
       return isAlone ? canGain(least) : isWorth(least);
@@ -122,7 +122,7 @@ private:
     absl::StatusOr<Projection> projection =
         project(problem, choice, knobs.price);
     if (absl::IsNotFound(projection.status()))
-      return nothing; // Nothing moves what would have to.
+      return nothing; // A needed move isn't offered.
     if (!projection.ok())
       return projection.status();
     if (!seeks(
@@ -148,8 +148,8 @@ private:
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
-    // Its moves take a little more than was kept free for them: once again,
-    // with that much more.
+    // The plan's moves exceed the free bytes by a little: plan once more with
+    // these bytes free.
     const int64_t over = moved->peakBytes[0] - (budget - problem.reservedBytes);
     if (budget >= 0 && plan->feasible && over > 0 && !spare &&
         over <= budget / kLittleOverPart && !best.feasible) {
@@ -168,8 +168,8 @@ private:
                 plan->feasible && plan->cost == plan->baseCost};
   }
 
-  /// Whether a plan is sought with every row: of what is small, as long as
-  /// nothing fits or hardly did, and far from what is proved.
+  /// Whether a plan is sought with every row: for small problems, as long as
+  /// nothing fits or only the second try did, and far from the bound.
   bool isThorough() const {
     return isSmall || isFar || !best.feasible ||
            (neededSpare && isFarFromProven());
@@ -178,7 +178,7 @@ private:
     return canGain(best.provenMakespan + best.provenMakespan / kFarPart);
   }
 
-  /// Sees whether the best plan is far from what is proved.
+  /// Sets `isFar`: whether the best plan is far from the bound.
   void lookHowFar() {
     isFar =
         options.secondPass && !options.coarse && !isSmall && isFarFromProven();
@@ -197,7 +197,8 @@ private:
     how.budgetBytes = budget < 0 ? -1 : std::max<int64_t>(0, budget - keptFree);
     how.wantBound = how.wantCases = false;
     how.wantSmallest = isThorough();
-    if (isFar && part == amounts.modesPart) // Once is enough to compare modes.
+    if (isFar && part == amounts.modesPart) // Modes are compared by one plan
+                                            // each.
       how.expensive = Expensive::Free;
     auto leaveOut = [&](std::initializer_list<Strategy> rows) {
       for (Strategy row : rows)
@@ -210,7 +211,7 @@ private:
     return how;
   }
 
-  /// Keeps smaller forms of a plan, one of which may happen to be quicker.
+  /// Keeps smaller forms of a plan; one of them may be faster.
   absl::Status keepSmaller(const SpaceChoice &choice,
                            const Projection &projection, const Plan &plan) {
     const int64_t budget = problem.spaces[0].budgetBytes;
@@ -233,13 +234,13 @@ private:
     return absl::OkStatus();
   }
 
-  /// What the rule of others comes to.
+  /// Offers the plan of a published rule.
   absl::Status tryRule(decltype(zeroOffload) &rule) {
     const int64_t budget = problem.spaces[0].budgetBytes;
     absl::StatusOr<MovedPlan> made = rule(
         problem,
         budget < 0 ? -1 : std::max<int64_t>(0, budget - problem.reservedBytes));
-    // Nothing moves what would have to; or its list is wrong.
+    // A needed move isn't offered, or the list is invalid.
     if (absl::IsNotFound(made.status()) || isRefused(made, best.refused))
       return absl::OkStatus();
     if (made.ok())
@@ -247,7 +248,7 @@ private:
     return made.status();
   }
 
-  /// The quickest of all that are quicker than the best plan so far.
+  /// The fastest plan of all, if it is faster than the best so far.
   absl::Status tryOptimum(size_t mostStates) {
     const int64_t below =
         std::min(options.useless, best.feasible ? best.makespan : kNoPlan);
@@ -265,7 +266,7 @@ private:
     return absl::OkStatus();
   }
 
-  /// By recomputing alone, with all of the effort.
+  /// Plans recomputation alone, with all of the effort.
   absl::Status recompute() {
     return evaluate(plainModes(groups),
                     {std::numeric_limits<double>::infinity(), 0, true},
@@ -273,7 +274,7 @@ private:
         .status();
   }
 
-  /// The best of the knobs that modes are compared by.
+  /// The best time with the few knobs by which modes are compared.
   absl::StatusOr<int64_t> tryFew(const UpdateModes &modes) {
     int64_t least = kNoPlan;
     for (const Knobs &k : few) {
@@ -306,7 +307,7 @@ private:
       if (absl::StatusOr<bool> made = attempt(k); !made.ok())
         return made.status();
       if (isFinal || (isFar && !groups.all.empty() && least == kNoPlan &&
-                      k.pieces == 0)) // Not even every row finds what fits.
+                      k.pieces == 0)) // Even all rows find no plan that fits.
         return absl::OkStatus();
     }
     for (double factor : {0.5, 2.0})
@@ -321,7 +322,7 @@ private:
     return absl::OkStatus();
   }
 
-  /// And of activations alone.
+  /// Tries all knobs with `modes`, and with the moves of activations alone.
   absl::Status tryKnobsOf(const UpdateModes &modes) {
     absl::Status status = tryAllKnobs(modes);
     if (modes != plainModes(groups))
@@ -358,8 +359,8 @@ private:
     return status;
   }
 
-  /// Plans what the sketch ranks first, with more and more of the budget kept
-  /// free: plans need more than it says.
+  /// Plans the modes that the sketch ranks first, with more and more of the
+  /// budget kept free: plans need more bytes than the sketch estimates.
   absl::Status tryRanked(ModeLoads &loads, UpdateModes &now, int64_t &least) {
     const int64_t budget = problem.spaces[0].budgetBytes;
     for (int64_t part : kFreeParts) {
@@ -379,7 +380,8 @@ private:
     return absl::OkStatus();
   }
 
-  /// What may come anew in each trip, and what may be held over all.
+  /// Plans the loop choices: values fetched in each trip, or held over all
+  /// trips.
   absl::Status tryLoopChoices() {
     std::set<UpdateModes> modes = known;
     if (!isSmall)
@@ -394,7 +396,7 @@ private:
     return absl::OkStatus();
   }
 
-  /// Goes to `modes` if they make a step quicker than `least`.
+  /// Moves to `modes` if they give a step faster than `least`.
   absl::StatusOr<bool> moveTo(const UpdateModes &modes, UpdateModes &now,
                               int64_t &least) {
     if (!known.insert(modes).second)
@@ -408,7 +410,7 @@ private:
     return gains;
   }
 
-  /// Leaves one of the few knobs: the one that `now` is quicker by.
+  /// Keeps the one of the few knobs with which `now` is faster.
   absl::Status chooseOne(const UpdateModes &now, int64_t &least) {
     int64_t quickest = kNoPlan;
     for (const Knobs &k : kTwo) {
@@ -422,8 +424,8 @@ private:
     return absl::OkStatus();
   }
 
-  /// From `now` on by changes of stretches of groups, smaller and smaller; by a
-  /// single knob with a limit.
+  /// Improves `now` by changing stretches of groups, smaller and smaller; with
+  /// a single knob up to a limit of plans.
   absl::Status moveOn(const ModeLoads &loads, UpdateModes &now,
                       int64_t &least) {
     const int64_t lastTried =
@@ -454,7 +456,7 @@ private:
         if (!gains.ok())
           return gains.status();
         if (*gains) {
-          count = 1; // From here on again.
+          count = 1; // Restart from the new modes.
           break;
         }
       }
@@ -468,14 +470,16 @@ private:
   const bool isSmall;
   UpdateGroups groups;
   SpacePlan best;
-  std::set<UpdateModes> known; // Modes that have been tried.
-  UpdateModes bestModes;       // Of the best plan; a rule's has the plain ones.
-  Knobs bestKnobs = kTwo[1];   // Of the best that was searched for.
-  LoopChoice loops;            // Of what is evaluated.
+  std::set<UpdateModes> known; // Modes that were tried.
+  UpdateModes bestModes;       // For the best plan; a rule's plan has the plain
+                               // ones.
+  Knobs bestKnobs = kTwo[1];   // For the best plan of the search itself.
+  LoopChoice loops;            // For the choice in evaluation.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
   bool isFar = false;       // `lookHowFar`.
-  bool neededSpare = false; // More than knobs keep free, for a plan that fits.
+  bool neededSpare = false; // A plan fit only with more free bytes than the
+                            // knobs'.
   std::span<const Knobs> few = kTwo;
 };
 

@@ -1,38 +1,39 @@
 // SpaceSearch.h - plans with several spaces and engines.
 //
-// Three things are decided one inside the other:
+// Three nested loops decide:
 //
-//   - *Modes.* Each update, with all that it alone uses, is the device's, the
-//     host's (its states are at home there and it runs there), or the device's
-//     with its states on the host (they come and go); its parameter is at home
-//     on either side (`search/UpdateGroups.h`). First those are planned whose
-//     sketch promises most (`search/ModeLoads.h`), then changes of stretches
-//     of updates, by halving.
-//   - *A price* of a link's second, and *bytes kept free* for what is under
-//     way.
-//   - With these the device's plan (`Projection.h`, `solve`), and its moves
+//   - *Modes.* Each update, with its private values, belongs to the device, to
+//     the host (its states live there and it runs there), or to the device with
+//     its states on the host (they come and go); its parameter lives on either
+//     side (`search/UpdateGroups.h`). The search first plans the modes that a
+//     sketch ranks best (`search/ModeLoads.h`), then changes stretches of
+//     updates, by halving.
+//   - *A price* for each second of a link, and *free bytes* for transfers in
+//     progress.
+//   - The device's plan with both (`Projection.h`, `solve`), and its moves
 //     (`Moves.h`).
 //
-// What the host has no room for goes on to a file, if there is one
-// (`search/FileMoves.h`): that is decided for each plan, by the host's bytes.
+// Values for which the host has no room go on to a file, if there is one
+// (`search/FileMoves.h`): each plan decides this by the host's bytes.
 //
-// The quickest plan that fits all budgets wins. Among them are what `solve`
-// finds without moves and what the rules of others come to: a step is never
-// slower than by these.
+// The fastest plan that fits all budgets wins. The candidates include the plans
+// of `solve` without moves and those of published rules (`kRules`): a step is
+// never slower than with these.
 //
-// Most choices need no plan. The busiest engine's own work says what a choice
-// takes at the least; where that, or what is proved of all choices
-// (`bound/SpaceBound.h`), is within a two-thousandth of the best plan, no more
-// is sought there. The rules of others go first, because they are cheap. Where
-// the best plan stays a tenth above what is proved, modes and knobs are gone
-// through once more with every strategy, by finer steps.
+// Most choices need no plan. The busiest engine's own work is a lower bound on
+// the time of a choice. If this bound, or the bound of all choices
+// (`bound/SpaceBound.h`), is within a two-thousandth of the best plan, the
+// search stops there. The published rules go first, because they are cheap. If
+// the best plan stays a tenth above the bound, modes and knobs are searched
+// once more with every strategy, in smaller stretches.
 //
-// Last, what is small and not proved to be the quickest is planned exactly,
-// below the best plan so far (`peers/Optimum.h`).
+// Last, a small problem whose best plan isn't proved optimal is planned
+// exactly, below the time of that plan (`peers/Optimum.h`).
 //
-// *Coarse* is the same with a few modes and knobs, without the chain's rule and
-// with little work for recomputing alone: a tenth of the time, for who asks
-// what a lever is worth. It may lose to either of these.
+// A *coarse* search uses few modes and knobs, omits the chain's rule and spends
+// little work on recomputation alone. It takes a tenth of the time and serves
+// to compare levers. Its plan may be slower than those of the chain and of
+// recomputation.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
 #define TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
@@ -45,9 +46,9 @@
 
 namespace tmc::planning {
 
-/// What plans: the search, or one of those that it never loses to, but for
-/// ZeroOffloadBlocks, which it doesn't begin with, and Optimum, which it asks
-/// for few instructions only.
+/// The planner: the search, or one of those that it is never slower than.
+/// Exceptions: the search doesn't begin with ZeroOffloadBlocks, and uses
+/// Optimum only for few instructions.
 enum class SpacePlanner {
   Search,
   Recompute,
@@ -62,18 +63,18 @@ enum class SpacePlanner {
 struct SpaceSearchOptions {
   uint64_t seed = 1;
   SpacePlanner planner = SpacePlanner::Search;
-  /// Of the plan that moves nothing; others get small parts of it.
+  /// The effort of the plan without moves; others get small parts of it.
   Effort effort = Effort::interactive();
   bool coarse = false;
-  /// Far from what is proved, modes and knobs are gone through once more.
+  /// Far from the bound, search modes and knobs once more.
   bool secondPass = true;
-  /// What is small is planned exactly, where the search may gain.
+  /// Plan small problems exactly, if the search may gain.
   bool optimum = true;
-  /// A plan to begin with: it is the answer if it fits and none quicker is
-  /// found. Null: none.
+  /// An initial plan: it is the answer if it fits and no faster one is found.
+  /// Null: none.
   const Solution *known = nullptr;
-  /// Plans that take so long or longer are of no use: where that is proved of
-  /// all, none is sought. Picoseconds.
+  /// Plans of this time or longer are useless, in picoseconds: if that is
+  /// proved of all plans, none is sought.
   int64_t useless = std::numeric_limits<int64_t>::max();
 };
 
@@ -81,16 +82,16 @@ struct SpacePlan {
   Solution solution;
   bool feasible = false; // Within the budgets of all spaces.
   int64_t makespan = 0;
-  std::vector<int64_t> peakBytes; // Of each space, reserved left out.
-  /// Other plans that fit, for who can't use all of the device's budget: the
-  /// quickest first, each with a smaller peak there than those before it. Of
-  /// each plan that was the best at its time there are forms that leave more of
-  /// the budget free to what moves. Coarsely: none.
+  std::vector<int64_t> peakBytes; // For each space, without reserved bytes.
+  /// Other plans that fit and use less of the device's budget: the fastest
+  /// first, each with a smaller peak there than those before it. They are forms
+  /// of each plan that was the best at its time, with more bytes kept free of
+  /// moves. A coarse search makes none.
   std::vector<MovedPlan> smaller;
-  SpaceCertificate proof; // Of `provenMakespan`.
+  SpaceCertificate proof; // Proves `provenMakespan`.
   int64_t provenMakespan = 0;
   int64_t tried = 0;   // Plans of the device.
-  int64_t refused = 0; // Lists that came out wrong, and were left out.
+  int64_t refused = 0; // Invalid lists that were left out.
   double seconds = 0;
 };
 
@@ -100,9 +101,9 @@ struct SpacePlan {
 absl::StatusOr<SpacePlan> solveSpaces(const Problem &problem,
                                       const SpaceSearchOptions &options);
 
-/// Plans for budgets of one space, the smallest first, each begun with the one
-/// before: a larger budget is never slower. Of each, `problem` is what
-/// `solveSpaces` takes, less that budget.
+/// Plans for budgets of one space, the smallest first. Each search starts from
+/// the plan before: a larger budget is never slower. `problem` is the input of
+/// `solveSpaces`, except for that budget.
 absl::StatusOr<std::vector<SpacePlan>>
 sweepBudgets(const Problem &problem, SpaceId space,
              const std::vector<int64_t> &budgets,

@@ -1,4 +1,4 @@
-// SpaceSweep.cpp - plans with moves for a row of budgets.
+// SpaceSweep.cpp - plans with moves for several budgets.
 
 #include "compiler/planning/driver/SpaceSearch.h"
 

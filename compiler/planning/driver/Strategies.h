@@ -1,8 +1,8 @@
-// Strategies.h - what the planner tries, in one table, and how much of it.
+// Strategies.h - the strategies of the planner, in one table, and their work.
 //
-// A plan is found by a portfolio: orders of the instructions, starts for each
-// order, walks from the best start, and, once buffers are packed, repairs.
-// `kStrategies` has one row for each of them:
+// A portfolio finds a plan: orders of the instructions, starts for each order,
+// walks from the best start, and, after packing, repairs. `kStrategies` has one
+// row for each:
 //
 //     stage     rows                                  code
 //     Order     list-order, held-order, ...           driver/FreeOrder.cpp
@@ -12,16 +12,16 @@
 //     Fit       second-walk, repack, repairs          driver/ArenaFit.cpp
 //     Bound     cases                                 driver/Solve.cpp
 //
-// A row says up to which size it applies and which part of an order's counted
-// work it gets. `SolveOptions::without` leaves rows out by name; by that
-// bench/planning/ablation.py measures what each one is worth.
+// A row gives the largest size that it applies to, and its part of an order's
+// counted work. `SolveOptions::without` leaves rows out by name;
+// bench/planning/ablation.py uses that to measure the gain of each row.
 //
-// *Effort* is all in which the compiler and `tmc-solve` differ: how many
-// counted steps an order gets, and how often the same row repeats. Work is
-// counted, not timed (one to two nanoseconds a step), so a plan is a function
-// of the problem, the seed and the effort.
+// The compiler and `tmc-solve` differ only in *effort*: the counted steps of an
+// order, and the repetitions of a row. Work is counted, not timed (one to two
+// nanoseconds a step), so a plan is a function of the problem, the seed and the
+// effort.
 //
-// Source of the constants: where a line names none, a constant was set by hand
+// Source of the constants: unless a line names one, a constant was set by hand
 // on the instances of bench/planning/README.md.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_STRATEGIES_H
@@ -59,15 +59,15 @@ enum class Strategy : uint8_t {
 
 struct StrategyRow {
   Strategy strategy;
-  std::string_view name;  // What `tmc-solve --without` takes.
-  std::string_view stage; // Of the portfolio; see above.
+  std::string_view name;  // For `tmc-solve --without`.
+  std::string_view stage; // The stage of the portfolio; see above.
   size_t mostStages;      // Instructions up to which it applies.
-  int64_t divisor;        // It gets 1/divisor of an order's work; 0: none.
+  int64_t divisor;        // Its work is 1/divisor of an order's; 0: none.
   std::string_view what;
 };
 
 inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
-/// Steps of a few models' layers: every instruction can be tried many times.
+/// Small steps, of a few layers: every instruction can be tried many times.
 inline constexpr size_t kSmallStages = 2000;
 
 inline constexpr StrategyRow kStrategies[] = {
@@ -125,32 +125,33 @@ private:
   uint32_t bits = 0;
 };
 
-/// How much is tried; which rows are tried doesn't depend on it.
+/// The amount of work; the set of rows doesn't depend on it.
 struct Effort {
-  /// Of the counted work, in percent; of parts at least `leastPercent`, which
-  /// is less where less than usual is asked for.
+  /// Percent of the counted work; parts are at least `leastPercent`, which
+  /// shrinks if less than the usual effort is requested.
   double percent = 100, leastPercent = 1;
   /// No order gets more counted work; 0: no limit.
   int64_t mostWork = 500'000'000;
 
-  /// Counted work of an order of up to `kDenseStages` stages, by stage, at
-  /// least and at most.
+  /// Counted work of an order of up to `kDenseStages` stages: by stage, and the
+  /// least and the most for an order.
   int64_t workPerSmallStage = 600'000;
   int64_t leastSmallWork = 120'000'000;
   int64_t mostSmallWork = 250'000'000;
-  /// Of more stages, at most, by stage.
+  /// The most for each stage of larger orders.
   int64_t workPerLargeStage = 60'000;
 
-  /// Walks from nothing, and walks in a row without a gain that end the walks
-  /// of a small problem.
+  /// Walks from the empty plan, and the number of walks in a row without a gain
+  /// that ends the walks of a small problem.
   int coldWalks = 1;
   int idleWalks = 4;
   /// Further walks far from the bound, at most.
   int moreWalks = 12;
-  /// Instructions up to which orders are also sought by the excess alone.
+  /// Up to this number of instructions, orders are also sought by the excess
+  /// alone.
   int64_t fewInstructions = 600;
-  /// The new orders that are planned with 1/orderDivisor of the work each, at
-  /// most.
+  /// The most new orders that are planned, each with 1/orderDivisor of the
+  /// work.
   int orders = 1;
   int64_t orderDivisor = 1;
   /// Plan the program's own order with all of the work as well, unless a bound
@@ -158,25 +159,24 @@ struct Effort {
   /// fixed one.
   bool guardsProgramOrder = false;
 
-  /// What a compiler's user waits for: one to three seconds for a step of a
+  /// For a waiting user of the compiler: one to three seconds for a step of a
   /// thousand launches.
   static Effort interactive() { return {}; }
-  /// What `tmc-solve` gives an instance: seconds to minutes.
+  /// For `tmc-solve`: seconds to minutes for an instance.
   static Effort thorough();
 
   /// Counted work of one order of `stages` stages.
   int64_t workOf(int64_t stages) const;
-  /// The same with so many percent of the work.
+  /// The effort with this percentage of the work.
   Effort scaled(int64_t percent) const;
-  /// The same with 1/part of the work.
+  /// The effort with 1/part of the work.
   Effort part(int64_t part) const;
 };
 
-/// More than this many times a step's size is never worth its work: counted
-/// work by stage of a small problem.
+/// More counted work by stage never pays for a small problem.
 inline constexpr int64_t kMostWorkPerStage = 5'500'000;
-/// Stages up to which work grows with the size; beyond, it falls until
-/// `kLeastWorkPerStage` is reached.
+/// Up to this number of stages, work grows with the size; beyond, it falls
+/// until `kLeastWorkPerStage` is reached.
 inline constexpr int64_t kDenseStages = 1000;
 inline constexpr int64_t kWorkTimesStages = 4'000'000'000'000;
 inline constexpr int64_t kLeastWorkPerStage = 18'000;
