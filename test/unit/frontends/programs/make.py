@@ -95,7 +95,7 @@ def edges(m):
         huber=(lambda x: F.huber_loss(x, zeros, delta=3.0, reduction="none") + 1, at), soft_margin=(lambda x: F.soft_margin_loss(x, labels.sign() * 2 - 1), at),
         logaddexp=(lambda x: torch.logaddexp(x, zeros), at), logcosh=(lambda x: F.softplus(2 * x) - x, at), std=(lambda x: x.std(1), [[1.0, 1.0, 2.0], [2.0, 1.0, 1.0]]),
         norm=(lambda x: x.norm(dim=1), [[0.0, 0.0], [3.0, 4.0]]), prod=(lambda x: x.prod(1), [[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [1.0, 2.0, 3.0]]),
-        cumprod=(lambda x: x.cumprod(1), [[0.0, 2.0, 3.0], [2.0, 0.0, 3.0]]), pow=(lambda x: x ** 2.5 + x ** 3 + x ** 0 + x ** 1, [[0.0, 2.0]]), round=(lambda x: x * x.round(), at),
+        cumprod=(lambda x: x.cumprod(1), [[0.0, 2.0, 3.0], [2.0, 0.0, 3.0]]), pow=(lambda x: x ** 2.5 + x ** 3 + x ** 0 + x ** 1 + x ** torch.tensor([0.0, 2.0]), [[0.0, 2.0]]), round=(lambda x: x * x.round(), at),
         softmax=(lambda x: torch.softmax(x * 5, 1), at), log_softmax=(lambda x: torch.log_softmax(x * 5, 1), at), logsumexp=(lambda x: torch.logsumexp(x * 5, 1), at))
 
 
