@@ -214,7 +214,7 @@ This page holds the help of each command as the command prints it.
   (`--dim`, `--freeze`, `--keep-output`, `--data`) adds a value each time.
 - SIZE is a number of bytes, or a number with KiB, MiB, GiB, TiB (binary) or KB, MB, GB, TB (decimal).
   Fractions are allowed.
-- `TARGET` in this page is the default target of the installation: `cuda:sm_90` where cmake found a CUDA
+- `TARGET` in this page is the default target of the installation: `cuda:sm_90`, or the card of this machine, where cmake found a CUDA
   toolkit, else `cpu`.
 - Standard output has data alone. Messages and progress go to standard error.
 

@@ -128,7 +128,7 @@ struct ModelFlags {
   cl::opt<std::string> nvme{
       "nvme", cl::value_desc("DIR[:SIZE]"),
       cl::desc("a directory for a file of what leaves the host's memory, too; "
-               "the trainer's\n                          own, if it isn't told "
+               "the trainer's\n                          own, unless it names "
                "another"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> lossChunk{

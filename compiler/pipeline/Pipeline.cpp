@@ -7,6 +7,7 @@
 #include "compiler/pipeline/ForwardFile.h"
 #include "compiler/pipeline/PlantDefect.h"
 #include "compiler/pipeline/Reproducer.h"
+#include "compiler/pipeline/StateStep.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/support/Escape.h"
 #include "dialects/interfaces/Fault.h"
@@ -507,34 +508,23 @@ Expected<StepText> Compilation::print(const EmitOptions &options) {
 /// Writes the step's planning problem, for `tmc-solve` and other planners.
 Expected<void> Compilation::writeProblem() {
   OwningOpRef<ModuleOp> copy = form.module->clone();
-  if (!asked.offload.isNone()) // The peeled form is planned with moves.
-    TMC_TRY(runPasses(*copy, Phase::Shape, [](OpPassManager &pm) {
-      pm.addNestedPass<train::StepOp>(createPeel());
-    }));
-  for (auto step : copy->getOps<train::StepOp>()) {
-    sinkUpdates(step);
-    FailureOr<StepProblem> stated = buildProblem(step, device, Recipes::Parts);
-    if (failed(stated))
-      return Failure::defect("the planning problem can't be stated");
-    if (!asked.offload.isNone()) {
-      if (absl::Status status = offerMoves(*stated, asked.offload, device,
-                                           budgetsOf(asked, device));
-          !status.ok())
-        return Failure::defect("the problem's moves can't be stated: " +
-                               status.ToString());
-    }
-    std::error_code error;
-    llvm::raw_fd_ostream os(asked.problemFile, error);
-    if (!error) {
-      os << planning::printProblem(stated->problem);
-      os.flush();
-      error = os.error();
-      os.clear_error();
-    }
-    if (error)
-      return Failure::world("can't write '" + asked.problemFile +
-                            "': " + error.message());
+  const PlanRequest asking = request(Phase::Plan);
+  Expected<StepProblem> stated =
+      asked.offload.isNone() ? stateStep(*copy, asking)
+                             : stateWithMoves(*copy, asking, asking.budgets);
+  if (!stated)
+    return std::move(stated.failure());
+  std::error_code error;
+  llvm::raw_fd_ostream os(asked.problemFile, error);
+  if (!error) {
+    os << planning::printProblem(stated->problem);
+    os.flush();
+    error = os.error();
+    os.clear_error();
   }
+  if (error)
+    return Failure::world("can't write '" + asked.problemFile +
+                          "': " + error.message());
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/driver/SpaceFit.h"
+#include "compiler/planning/driver/SpaceStrategies.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 
@@ -13,10 +14,6 @@
 
 using namespace mlir;
 using namespace tmc;
-
-/// Steps of each ascent of the bound with moves: as many as a full search takes
-/// (compiler/planning/driver/SpaceStrategies.h).
-static constexpr int64_t kBoundSteps = 100;
 
 static Failure defect(const absl::Status &status) {
   return Failure::defect("a step's problem can't be stated: " +
@@ -68,7 +65,7 @@ claimsWithMoves(ModuleOp module, const PlanRequest &request, Claims wanted) {
   if (wanted == Claims::Bytes)
     return claims;
   absl::StatusOr<planning::SpaceCertificate> proof =
-      planning::ascendSpaces(problem, {.steps = kBoundSteps});
+      planning::ascendSpaces(problem, {.steps = planning::kFull.boundSteps});
   if (!proof.ok())
     return defect(proof.status());
   absl::StatusOr<int64_t> proven = planning::provenMakespan(problem, *proof);

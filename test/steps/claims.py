@@ -11,8 +11,9 @@ budget. Draws of the same model and flags form a group, and are planned in rando
 - no step that has no larger a budget, and the same levers, is quicker than the other's lower bound;
 - both name the same `unconstrained_time_s` and `unconstrained_bytes`.
 
-The smallest budget that a group names works when it is given, and is no larger than one that worked. --planted raises a claim of each group above
-its smallest arena, and passes where that is found. Ends with one line `N passed, M failed`.
+The smallest budget that a group names works when it is given, and is no larger than one that worked.
+--planted raises a claim of each group above its smallest arena, and passes if that is found. Ends with one
+line `N passed, M failed`.
 """
 
 import itertools
@@ -38,18 +39,18 @@ ALIKE = 1e-9
 class Plan:
     def __init__(self, budget, code, text):
         self.budget, self.code = budget, code
-        told = self.told = json.loads(text)
-        self.arena, self.seconds = (told["arena_bytes"], told["step_time_s"]) if code == 0 else (None, None)
-        self.smallest, self.impossible = told["smallest_found_bytes"], told["impossible_below_bytes"]
-        self.base = (told["unconstrained_time_s"], told["unconstrained_bytes"])
-        # What is proved is of the levers that were chosen.
-        self.levers = str([(each["lever"], each["value"]) for each in (told["chosen_levers"] or {"levers": []})["levers"]])
+        figures = json.loads(text)
+        self.arena, self.seconds = (figures["arena_bytes"], figures["step_time_s"]) if code == 0 else (None, None)
+        self.smallest, self.impossible = figures["smallest_found_bytes"], figures["impossible_below_bytes"]
+        self.base = (figures["unconstrained_time_s"], figures["unconstrained_bytes"])
+        # The bound holds for the chosen levers.
+        self.levers = str([(each["lever"], each["value"]) for each in (figures["chosen_levers"] or {"levers": []})["levers"]])
         self.bound = None
-        if code == 0 and told["lower_bound_pct"] is not None:
-            self.bound = self.base[0] * (1 + told["lower_bound_pct"] / 100)
+        if code == 0 and figures["lower_bound_pct"] is not None:
+            self.bound = self.base[0] * (1 + figures["lower_bound_pct"] / 100)
 
     def contradiction(self, claim):
-        """What this plan has that `claim`, another plan, says no plan has."""
+        """The figure of this plan that `claim`, another plan, says no plan has; "" if there is none."""
         if self.code:
             return ""
         if claim.impossible is not None and self.arena < claim.impossible:
