@@ -22,7 +22,7 @@ struct Place : impl::PlaceBase<Place> {
   void runOnOperation() override {
     mem::ProgramOp program = getOperation();
     MemLiveness liveness = memLiveness(program);
-    for (mem::SpaceKind space : kSpaces)
+    for (mem::SpaceKind space : kMemSpaces)
       if (failed(checkPeak(program, liveness, space)) ||
           failed(place(program, liveness, space)))
         return signalPassFailure();

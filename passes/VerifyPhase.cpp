@@ -250,7 +250,7 @@ LogicalResult verifyPlaced(ModuleOp module, int64_t alignment) {
   mem::ProgramOp program = *module.getOps<mem::ProgramOp>().begin();
   MemLiveness liveness = memLiveness(program);
   std::optional<PlanRecord> plan = PlanRecord::of(program);
-  for (mem::SpaceKind space : kSpaces) {
+  for (mem::SpaceKind space : kMemSpaces) {
     int64_t unit = alignmentOf(planning::SpaceId(space), alignment);
     auto [indices, problem] = liveness.buffersIn(space, unit);
     planning::Packing packing;

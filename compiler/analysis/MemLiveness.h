@@ -47,7 +47,7 @@ struct MemLiveness {
 };
 
 /// The spaces of a program.
-inline constexpr mem::SpaceKind kSpaces[] = {
+inline constexpr mem::SpaceKind kMemSpaces[] = {
     mem::SpaceKind::Device, mem::SpaceKind::Host, mem::SpaceKind::File};
 
 /// "", " of the host" or " of the file", for messages.

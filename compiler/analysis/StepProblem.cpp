@@ -117,33 +117,22 @@ private:
       moves |= train::spaceOf(type) != train::Space::Device;
     if (!moves)
       return;
-    using planning::EngineKind, planning::SpaceKind;
-    out.problem.exactLoops = true;
-    out.problem.spaces.push_back({"host", SpaceKind::Host});
-    out.problem.spaces.push_back({"file", SpaceKind::File});
-    for (auto kind :
-         {EngineKind::DeviceToHost, EngineKind::HostToDevice,
-          EngineKind::FileRead, EngineKind::FileWrite, EngineKind::Host})
-      out.problem.engines.push_back({planning::nameOf(kind), kind});
+    for (const SpaceInfo &space : ArrayRef(kSpaces).drop_front())
+      out.problem.addSpace(space.kind);
+    for (const EngineInfo &engine : ArrayRef(kEngines).drop_front())
+      out.problem.engines.push_back({engine.name, engine.kind});
   }
 
-  planning::EngineId engineOf(Operation *op) const {
-    using planning::EngineKind;
-    EngineKind kind = EngineKind::Compute;
-    if (isa<train::StashStartOp>(op))
-      kind = train::spaceOf(op->getResult(0).getType()) == train::Space::Host
-                 ? EngineKind::DeviceToHost
-                 : EngineKind::FileWrite;
-    else if (isa<train::FetchStartOp>(op))
-      kind = train::spaceOf(op->getResult(0).getType()) == train::Space::Host
-                 ? EngineKind::FileRead
-                 : EngineKind::HostToDevice;
-    else if (train::isWork(op))
-      kind = EngineKind::Host;
-    for (size_t e = 0; e < out.problem.engines.size(); ++e)
-      if (out.problem.engines[e].kind == kind)
-        return planning::EngineId(e);
-    llvm_unreachable("a step with work has all engines");
+  planning::EngineId engineOf(Operation *op) {
+    if (!train::isWork(op))
+      return 0;
+    auto spaceOf = [](Value value) {
+      return planning::SpaceId(train::spaceOf(value.getType()));
+    };
+    if (isa<train::StashStartOp, train::FetchStartOp>(op))
+      return out.problem.engineBetween(spaceOf(op->getOperand(0)),
+                                       spaceOf(op->getResult(0)));
+    return out.problem.engineBetween(kHostSpace, kHostSpace);
   }
 
   void collectUpdates(Operation *ret) {

@@ -21,26 +21,19 @@ constexpr double kMiB = 1 << 20, kMilli = 1e9; // Of bytes, of picoseconds.
 
 /// Counts of the moves and recomputations of a plan.
 struct Counts {
-  int64_t toHost = 0, toDevice = 0; // Bytes.
-  int64_t written = 0, read = 0;    // Of the file.
-  int64_t onHost = 0, again = 0;    // Instructions; kernels run again.
+  PerEngine<int64_t> moved;      // Bytes.
+  int64_t onHost = 0, again = 0; // Instructions; kernels run again.
 
   Counts(const Problem &problem, const Solution &solution) {
     for (const std::vector<Execution> &list : solution.segments)
       for (const Execution &e : list) {
         const Recipe &r = problem.recipes[e.recipe];
-        const EngineKind kind = problem.engines[r.engine].kind;
         if (e.phase == Phase::Done)
           continue;
-        if (kind == EngineKind::DeviceToHost)
-          toHost += problem.values[r.writes[0]].bytes;
-        else if (kind == EngineKind::HostToDevice)
-          toDevice += problem.values[r.writes[0]].bytes;
-        else if (kind == EngineKind::FileWrite)
-          written += problem.values[r.writes[0]].bytes;
-        else if (kind == EngineKind::FileRead)
-          read += problem.values[r.writes[0]].bytes;
-        else if (kind == EngineKind::Host)
+        if (problem.isMove(r))
+          moved[problem.engines[r.engine].kind] +=
+              problem.values[r.writes[0]].bytes;
+        else if (problem.isBeside(r))
           ++onHost;
         else if (e.instruction == kNone)
           ++again;
@@ -283,14 +276,13 @@ int solveOffload(int argc, char **argv) {
   for (size_t s = 0; s < plan->peakBytes.size(); ++s)
     fprintf(stderr, "%-8s %.1f MiB\n", visible(problem.spaces[s].name).c_str(),
             double(plan->peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
+  for (const EngineInfo &engine : kEngines)
+    if (counts.moved[engine.kind] > 0)
+      fprintf(stderr, "%-10s %.1f MiB %s\n", engine.name,
+              double(counts.moved[engine.kind]) / kMiB, engine.work);
   fprintf(stderr,
-          "%.1f MiB to the host, %.1f back; %lld updates there; %lld kernels "
-          "again; %.2f seconds\n",
-          double(counts.toHost) / kMiB, double(counts.toDevice) / kMiB,
+          "%lld updates on the host; %lld kernels again; %.2f seconds\n",
           (long long)counts.onHost, (long long)counts.again, plan->seconds);
-  if (counts.written + counts.read > 0)
-    fprintf(stderr, "%.1f MiB to the file, %.1f MiB from it\n",
-            double(counts.written) / kMiB, double(counts.read) / kMiB);
   return kDone;
 }
 

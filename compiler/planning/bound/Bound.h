@@ -31,9 +31,9 @@
 //    recipe's extra cost, shared among the reads that it avoids.
 //  - live_k subtracts the most bytes that overwrites can save at k, takes the
 //    least workspace of the recipes, and leaves out values that a first trip
-//    doesn't have: a segment of several trips is seen in a middle trip. A gap
-//    inside a body costs once per trip; values from outside count inside a body
-//    only between their uses in it.
+//    doesn't have: a segment of two trips is seen in its last trip, one of more
+//    in a middle trip. A gap inside a body costs once per trip; values from
+//    outside count inside a body only between their uses in it.
 //  - The cost of a recipe is shared among its results in proportion to their
 //    bytes, and a value's share is the least over its recipes. So the shares of
 //    the results of one execution never exceed its cost.

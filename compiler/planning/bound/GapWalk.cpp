@@ -118,11 +118,12 @@ void GapWalk::visit(int64_t k) {
     last[w] = {k, s};
   }
   onMoment(k, footprint);
-  if (k + 1 == starts[s + 1] && trips(s) > 1)
+  if (k + 1 == starts[s + 1] && trips(s) > 2)
     endOfTrip(s);
 }
 
-/// Holds to here each value that the next trip surely reads as carried.
+/// In a middle trip, holds to here each value that the next trip surely reads
+/// as carried.
 void GapWalk::endOfTrip(SegmentId s) {
   for (ValueId v : ownCarriers(s)) {
     auto at = last[v];
@@ -153,7 +154,7 @@ void GapWalk::close(ValueId v, int64_t k, SegmentId s, int64_t avoid) {
   last[v] = {k, s};
   int64_t begin = from + 1, end = k;
   if (was != s) {
-    begin = trips(was) > 1 ? starts[was + 1] : begin;
+    begin = trips(was) > 2 ? starts[was + 1] : begin;
     if (k < int64_t(order.size()))
       end = trips(s) > 1 ? starts[s] : end;
   }

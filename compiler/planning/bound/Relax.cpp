@@ -39,6 +39,8 @@ private:
            problem.values[v].formOf == kNone;
   }
   int64_t tripsOf(SegmentId s) const { return problem.segments[s].trips; }
+  /// Whether the segment is seen in a middle trip, not in its last.
+  bool hasMiddle(SegmentId s) const { return tripsOf(s) > 2; }
   /// In a segment of one trip a carried value goes by its first name.
   ValueId named(ValueId v, SegmentId s) const {
     const Value &value = problem.values[v];
@@ -211,7 +213,7 @@ void Relaxing::findCarries() {
   for (size_t c = 0; c < problem.values.size(); ++c)
     if (const Value &value = problem.values[c];
         value.kind == ValueKind::Carried && counted(ValueId(c)) &&
-        tripsOf(home[value.carriedFrom]) > 1)
+        hasMiddle(home[value.carriedFrom]))
       for (const Event &e : events[c])
         carries[value.carriedFrom] |= e.certain;
 }
@@ -224,9 +226,9 @@ void Relaxing::addGaps(ValueId v) {
     segment = home[value.carriedFrom];
     from = segmentBegin[segment] - 1;
   }
-  // Begin of a gap that leaves a segment: after a body, at its end.
+  // Begin of a gap that leaves a segment. A middle trip doesn't show it.
   auto leaving = [&] {
-    return tripsOf(segment) > 1 ? segmentBegin[segment + 1] : from + 1;
+    return hasMiddle(segment) ? segmentBegin[segment + 1] : from + 1;
   };
   for (const Event &e : events[v]) {
     if (e.segment == segment) {

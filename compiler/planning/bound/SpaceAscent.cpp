@@ -216,10 +216,8 @@ private:
 
 } // namespace
 
-absl::StatusOr<SpaceCertificate>
-ascendSpaces(const Problem &problem, const SpaceAscentOptions &options) {
-  if (absl::Status status = boundable(problem); !status.ok())
-    return status;
+SpaceCertificate ascendSpaces(const Problem &problem,
+                              const SpaceAscentOptions &options) {
   return ascend(SpaceModel(problem), options);
 }
 

@@ -83,8 +83,6 @@ SpaceCertificate plainCertificate(const Problem &problem) {
 
 absl::StatusOr<int64_t> provenMakespan(const Problem &problem,
                                        const SpaceCertificate &certificate) {
-  if (absl::Status status = boundable(problem); !status.ok())
-    return status;
   return provenBy(SpaceModel(problem), certificate);
 }
 
@@ -116,7 +114,7 @@ absl::StatusOr<int64_t> provenBy(const SpaceModel &model,
 int64_t tmc::planning::fetchableValues(const Problem &problem) {
   std::vector<char> isFetchable(problem.values.size(), 0);
   for (const Recipe &r : problem.recipes)
-    if (problem.engines[r.engine].kind == EngineKind::HostToDevice)
+    if (problem.isFetch(r))
       isFetchable[r.writes[0]] = 1;
   return std::count(isFetchable.begin(), isFetchable.end(), 1);
 }

@@ -1,5 +1,5 @@
-// SpaceBound.h - a lower bound on the makespan with spaces, engines and exact
-// loops, with certificates.
+// SpaceBound.h - a lower bound on the makespan with spaces and engines, with
+// certificates.
 //
 // `Bound.h` bounds the cost of the kernels that a step must run again for lack
 // of memory. Here a value may also be fetched, and time is the load of the
@@ -58,7 +58,7 @@
 // it. If b's variant reads u and u wasn't there, some recipe wrote it. A form
 // that isn't read isn't bounded.
 //
-// *Loops* (R15) count as if unrolled: a gap from one trip to the next counts
+// *Loops* (R7) count as if unrolled: a gap from one trip to the next counts
 // once for each border, a gap within a trip once for each trip, a gap over a
 // loop has the rent of all trips. Carried values have no gaps and no bytes, as
 // their first instance may be nothing or another value; a copy of one is free.
@@ -71,8 +71,6 @@
 // count); copies needed to make a fetched form, other than input forms; moments
 // of recomputations and of moves, whose scratch and overlap take memory; values
 // carried between trips; gaps that are broken in part.
-//
-// Unsupported: loops without exact trips (`Bound.h` takes those).
 
 #ifndef TMC_COMPILER_PLANNING_BOUND_SPACEBOUND_H
 #define TMC_COMPILER_PLANNING_BOUND_SPACEBOUND_H
@@ -116,8 +114,8 @@ struct SpaceAscentOptions {
 /// Weights and prices with a high proved bound: projected subgradient steps
 /// from several starts, a fixed number of them. Never proves less than
 /// `plainCertificate`.
-absl::StatusOr<SpaceCertificate>
-ascendSpaces(const Problem &problem, const SpaceAscentOptions &options = {});
+SpaceCertificate ascendSpaces(const Problem &problem,
+                              const SpaceAscentOptions &options = {});
 
 } // namespace tmc::planning
 

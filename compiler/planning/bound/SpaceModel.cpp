@@ -1,7 +1,5 @@
 #include "compiler/planning/bound/SpaceModel.h"
 
-#include "absl/strings/str_cat.h"
-
 #include <algorithm>
 #include <tuple>
 
@@ -12,15 +10,6 @@ bool mayBeFree(const Problem &problem, const Recipe &recipe) {
          std::any_of(recipe.reads.begin(), recipe.reads.end(), [&](ValueId v) {
            return problem.values[v].kind == ValueKind::Carried;
          });
-}
-
-absl::Status boundable(const Problem &problem) {
-  for (const Segment &segment : problem.segments)
-    if (segment.trips > 1 && !problem.exactLoops)
-      return absl::UnimplementedError(
-          absl::StrCat("the bound of spaces wants exact loops; segment '",
-                       segment.name, "' has ", segment.trips, " trips"));
-  return absl::OkStatus();
 }
 
 SpaceModel::SpaceModel(const Problem &problem)

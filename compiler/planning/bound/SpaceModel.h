@@ -81,8 +81,6 @@ private:
 
 /// Whether the recipe may be a copy of a first trip's nothing (R15).
 bool mayBeFree(const Problem &problem, const Recipe &recipe);
-/// An Unimplemented error if this bound doesn't support the problem.
-absl::Status boundable(const Problem &problem);
 
 } // namespace tmc::planning
 

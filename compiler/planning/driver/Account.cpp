@@ -181,8 +181,7 @@ private:
         recipe.recomputable &= !problem.isMove(recipe);
       for (Instruction &instruction : staying.instructions)
         std::erase_if(instruction.recipes, [&](RecipeId r) {
-          return problem.engines[problem.recipes[r].engine].kind !=
-                 EngineKind::Compute;
+          return problem.recipes[r].engine != 0;
         });
     }
     const Relaxation relaxation =

@@ -45,9 +45,7 @@ private:
     const Profile::Moment &m = timeline.moments[t];
     return problem.recipes[solution.segments[m.segment][m.index].recipe];
   }
-  bool isOnHost(const Recipe &recipe) const {
-    return problem.engines[recipe.engine].kind == EngineKind::Host;
-  }
+  bool isOnHost(const Recipe &recipe) const { return problem.isBeside(recipe); }
   Lever leverOfRecipe(const Recipe &recipe) const {
     return isOnHost(recipe) ? Optimizer
                             : leverOf[problem.contentOf(recipe.reads[0])];

@@ -201,10 +201,9 @@ absl::Status tmc::planning::plansOneSpace(const Problem &problem) {
   if (isOneSpace(problem))
     return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
-      "planners take one space, one engine and loops without exact trips; the "
-      "problem has ",
-      problem.spaces.size(), " spaces and ", problem.engines.size(), " engines",
-      problem.exactLoops ? ", and exact trips" : ""));
+      "this planner takes one space and one engine; the problem has ",
+      problem.spaces.size(), " spaces and ", problem.engines.size(),
+      " engines"));
 }
 
 absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,

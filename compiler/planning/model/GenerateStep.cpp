@@ -7,8 +7,6 @@ using namespace tmc::planning;
 namespace {
 
 constexpr SpaceId kHost = 1, kFile = 2;
-constexpr EngineId kToHost = 1, kToDevice = 2, kHostEngine = 3, kFileRead = 4,
-                   kFileWrite = 5;
 
 /// Time in picoseconds to move `bytes`.
 int64_t timeOf(int64_t bytes, int64_t bandwidth) {
@@ -59,15 +57,13 @@ private:
   }
 
   void addHouse() {
-    problem.exactLoops = true;
-    problem.spaces.push_back({"host", SpaceKind::Host});
-    problem.engines.push_back({"d2h", EngineKind::DeviceToHost});
-    problem.engines.push_back({"h2d", EngineKind::HostToDevice});
-    problem.engines.push_back({"host", EngineKind::Host});
+    problem.addSpace(SpaceKind::Host);
+    for (auto [from, to] : {std::pair(0, kHost), {kHost, 0}, {kHost, kHost}})
+      problem.engineBetween(from, to);
     if (options.fileBandwidth) {
-      problem.spaces.push_back({"file", SpaceKind::File});
-      problem.engines.push_back({"read", EngineKind::FileRead});
-      problem.engines.push_back({"write", EngineKind::FileWrite});
+      problem.addSpace(SpaceKind::File);
+      for (auto [from, to] : {std::pair(kFile, kHost), {kHost, kFile}})
+        problem.engineBetween(from, to);
     }
     bool loops = options.microBatches > 1;
     body = loops ? (problem.addSegment("prologue"),
@@ -99,28 +95,27 @@ private:
     return forms;
   }
 
-  void addCopy(const char *verb, ValueId from, ValueId to, EngineId engine,
-               int64_t bandwidth, SegmentId segment = kNone) {
+  void addCopy(const char *verb, ValueId from, ValueId to, int64_t bandwidth,
+               SegmentId segment = kNone) {
     Recipe r;
     r.name =
         std::string(verb) + " " + problem.values[problem.contentOf(from)].name;
     r.reads = {from};
     r.writes = {to};
-    r.engine = engine;
+    r.engine = problem.engineBetween(problem.values[from].space,
+                                     problem.values[to].space);
     r.cost = timeOf(problem.values[from].bytes, bandwidth);
     r.recomputable = true;
     r.segment = segment;
     problem.addRecipe(r);
   }
   void addMoves(const Forms &f, SegmentId segment = kNone) {
-    addCopy("stash", f.device, f.host, kToHost, options.linkBandwidth, segment);
-    addCopy("fetch", f.host, f.device, kToDevice, options.linkBandwidth,
-            segment);
+    addCopy("stash", f.device, f.host, options.linkBandwidth, segment);
+    addCopy("fetch", f.host, f.device, options.linkBandwidth, segment);
     if (f.file == kNone)
       return;
-    addCopy("write", f.host, f.file, kFileWrite, options.fileBandwidth,
-            segment);
-    addCopy("read", f.file, f.host, kFileRead, options.fileBandwidth, segment);
+    addCopy("write", f.host, f.file, options.fileBandwidth, segment);
+    addCopy("read", f.file, f.host, options.fileBandwidth, segment);
   }
 
   void addState(int64_t l) {
@@ -222,7 +217,7 @@ private:
     InstructionId update = problem.addInstruction(
         end, recipe(&Forms::device, "", kDeviceBandwidth));
     Recipe host = recipe(&Forms::host, " on the host", options.hostBandwidth);
-    host.engine = kHostEngine;
+    host.engine = problem.engineBetween(kHost, kHost);
     host.workspaceSpace = kHost;
     problem.addVariant(update, host);
   }

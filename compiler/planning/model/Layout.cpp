@@ -73,8 +73,7 @@ private:
     return solution.segments[m.segment][m.index];
   }
   bool movesNothing(const Recipe &recipe) const {
-    return problem.exactLoops && problem.isCopy(recipe) &&
-           isNothing[recipe.reads[0]];
+    return problem.isCopy(recipe) && isNothing[recipe.reads[0]];
   }
 
   const Problem &problem;
@@ -85,7 +84,7 @@ private:
   std::vector<int32_t> outside; // The same, before the segment.
   /// Distinguishes nothing (a first trip's) from a value that isn't made yet.
   std::vector<char> isNothing;
-  std::vector<std::vector<ValueId>> own, carried; // Per segment.
+  std::vector<std::vector<ValueId>> carried; // Per segment.
 
   // State of the current trip.
   TripClock clock{1};
@@ -99,14 +98,12 @@ private:
 Layout::Layout(const Problem &problem, const Solution &solution)
     : problem(problem), solution(solution), home(homesOf(problem, solution)),
       current(problem.values.size(), kNone),
-      isNothing(problem.values.size(), 0), own(problem.segments.size()),
-      carried(problem.segments.size()), inFlight(problem.values.size(), kNone) {
+      isNothing(problem.values.size(), 0), carried(problem.segments.size()),
+      inFlight(problem.values.size(), kNone) {
   std::vector<SegmentId> madeIn(problem.values.size(), kNone);
   for (const Instruction &i : problem.instructions)
-    for (ValueId v : problem.recipes[i.recipes.front()].writes) {
-      own[i.segment].push_back(v);
+    for (ValueId v : problem.recipes[i.recipes.front()].writes)
       madeIn[problem.contentOf(v)] = i.segment;
-    }
   for (size_t v = 0; v < problem.values.size(); ++v) {
     const Value &value = problem.values[v];
     if (value.kind == ValueKind::Carried)
@@ -144,8 +141,7 @@ absl::StatusOr<Timeline> Layout::run() {
 }
 
 void Layout::beginSegment(SegmentId s) {
-  if (problem.exactLoops)
-    outside = current;
+  outside = current;
   const std::vector<Execution> &list = solution.segments[s];
   std::vector<int32_t> startOf;
   doneAt.assign(list.size(), kNone);
@@ -163,8 +159,7 @@ void Layout::beginSegment(SegmentId s) {
 }
 
 /// Carried values become the values that the trip before left. All other values
-/// that the trip before wrote (R15), or the segment's own ones (R7), are
-/// forgotten.
+/// that the trip before wrote are forgotten (R7).
 void Layout::beginTrip(SegmentId s, int32_t trip) {
   clock = TripClock(problem.engines.size());
   std::vector<int32_t> bindings;
@@ -173,13 +168,8 @@ void Layout::beginTrip(SegmentId s, int32_t trip) {
         trip ? problem.values[c].carriedFrom : problem.values[c].initial;
     bindings.push_back(from == kNone ? kNone : current[from]);
   }
-  if (problem.exactLoops) {
-    current = outside;
-    std::fill(isNothing.begin(), isNothing.end(), 0);
-  } else {
-    for (ValueId v : own[s])
-      current[v] = kNone;
-  }
+  current = outside;
+  std::fill(isNothing.begin(), isNothing.end(), 0);
   for (size_t i = 0; i < carried[s].size(); ++i) {
     ValueId c = carried[s][i];
     current[c] = bindings[i];
@@ -300,7 +290,7 @@ absl::Status Layout::keepWhatStays() {
       continue;
     if (current[v] != kNone)
       timeline.keepToEnd(current[v]);
-    else if (problem.exactLoops)
+    else
       return broken(absl::StrCat("'", problem.values[v].name,
                                  "' is a home, but nothing makes it"));
   }
@@ -325,7 +315,7 @@ absl::Status Layout::takeStorage() {
             timeline.readAt(t, overwrite.read, recipe);
     }
   }
-  return problem.exactLoops ? takeHomes() : absl::OkStatus();
+  return takeHomes();
 }
 
 /// R14: checks writes of homes of persistent contents, and gives each its

@@ -15,12 +15,10 @@ public:
         canLeave(problem.values.size(), 0), canReturn(canLeave) {}
 
   void run() {
-    problem.exactLoops = true;
-    host = SpaceId(problem.spaces.size());
-    problem.spaces.push_back({"host", SpaceKind::Host, options.hostBudget});
-    toHost = addEngine("d2h", EngineKind::DeviceToHost);
-    toDevice = addEngine("h2d", EngineKind::HostToDevice);
-    hostEngine = addEngine("host", EngineKind::Host);
+    host = problem.addSpace(SpaceKind::Host, options.hostBudget);
+    toHost = problem.engineBetween(0, host);
+    toDevice = problem.engineBetween(host, 0);
+    hostEngine = problem.engineBetween(host, host);
     const ValueId count = ValueId(problem.values.size());
     if (options.activations)
       for (ValueId v = 0; v < count; ++v) {
@@ -40,10 +38,6 @@ public:
   }
 
 private:
-  EngineId addEngine(const char *name, EngineKind kind) {
-    problem.engines.push_back({name, kind});
-    return EngineId(problem.engines.size()) - 1;
-  }
   static int64_t timeOf(int64_t bytes, const MoveRate &rate) {
     return rate.latency +
            int64_t(__int128(bytes) * 1'000'000'000'000 / rate.bandwidth);
@@ -174,10 +168,9 @@ private:
 
   /// A file behind the host, for all contents that are large enough.
   void addFile() {
-    file = SpaceId(problem.spaces.size());
-    problem.spaces.push_back({"file", SpaceKind::File, options.fileBudget});
-    const EngineId read = addEngine("read", EngineKind::FileRead),
-                   write = addEngine("write", EngineKind::FileWrite);
+    file = problem.addSpace(SpaceKind::File, options.fileBudget);
+    const EngineId read = problem.engineBetween(file, host),
+                   write = problem.engineBetween(host, file);
     MoveRate toFile = options.fileWrite;
     if (toFile.bandwidth == 0)
       toFile.bandwidth = options.fileRead.bandwidth;

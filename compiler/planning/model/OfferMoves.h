@@ -58,8 +58,8 @@ struct MoveOptions {
   int64_t fileBudget = -1; // Bytes; -1: no limit.
 };
 
-/// Adds the moves. An error if the problem has more than one space. The loops
-/// get exact trips (R15); values carried from trip to trip stay on the device.
+/// Adds the moves. An error if the problem has more than one space. Values
+/// carried from trip to trip stay on the device.
 absl::Status offerMoves(Problem &problem, const MoveOptions &options);
 
 } // namespace tmc::planning

@@ -6,85 +6,47 @@
 
 using namespace tmc::planning;
 
-const char *tmc::planning::nameOf(ValueClass valueClass) {
-  switch (valueClass) {
-  case ValueClass::Parameter:
-    return "parameters";
-  case ValueClass::Gradient:
-    return "gradients";
-  case ValueClass::Optimizer:
-    return "optimizer";
-  case ValueClass::Activation:
-    return "activations";
-  case ValueClass::Workspace:
-    return "workspace";
-  case ValueClass::Batch:
-    return "batch";
-  case ValueClass::Other:
-    return "other";
-  }
-  return "other";
-}
-
-const char *tmc::planning::nameOf(SpaceKind kind) {
-  switch (kind) {
-  case SpaceKind::Device:
-    return "device";
-  case SpaceKind::Host:
-    return "host";
-  case SpaceKind::File:
-    return "file";
-  }
-  return "device";
-}
-
-const char *tmc::planning::nameOf(EngineKind kind) {
-  switch (kind) {
-  case EngineKind::Compute:
-    return "compute";
-  case EngineKind::DeviceToHost:
-    return "device-to-host";
-  case EngineKind::HostToDevice:
-    return "host-to-device";
-  case EngineKind::FileRead:
-    return "file-read";
-  case EngineKind::FileWrite:
-    return "file-write";
-  case EngineKind::Host:
-    return "host";
-  }
-  return "compute";
-}
-
 bool Problem::isCopy(const Recipe &recipe) const {
   return recipe.reads.size() == 1 && recipe.writes.size() == 1 &&
          contentOf(recipe.reads[0]) == contentOf(recipe.writes[0]);
 }
 
-bool Problem::isMove(const Recipe &recipe) const {
-  EngineKind kind = engines[recipe.engine].kind;
-  return kind != EngineKind::Compute && kind != EngineKind::Host;
+SpaceId Problem::hostSpace() const {
+  for (const EngineInfo &engine : kEngines)
+    if (!engine.copies && engine.reads != spaces[0].kind)
+      for (size_t s = 1; s < spaces.size(); ++s)
+        if (spaces[s].kind == engine.reads)
+          return SpaceId(s);
+  return kNone;
 }
 
-bool Problem::touchesDevice(const Recipe &recipe) const {
-  EngineKind kind = engines[recipe.engine].kind;
-  return kind == EngineKind::Compute || kind == EngineKind::DeviceToHost ||
-         kind == EngineKind::HostToDevice;
+SpaceId Problem::addSpace(SpaceKind kind, int64_t budgetBytes) {
+  spaces.push_back({nameOf(kind), kind, budgetBytes});
+  return SpaceId(spaces.size()) - 1;
+}
+
+EngineId Problem::engineBetween(SpaceId from, SpaceId to) {
+  const EngineInfo *info = from == to
+                               ? kernelEngine(spaces[from].kind)
+                               : copyEngine(spaces[from].kind, spaces[to].kind);
+  if (!info)
+    return kNone;
+  for (size_t e = 0; e < engines.size(); ++e)
+    if (engines[e].kind == info->kind)
+      return EngineId(e);
+  engines.push_back({info->name, info->kind});
+  return EngineId(engines.size()) - 1;
 }
 
 bool tmc::planning::isOneSpace(const Problem &problem) {
   return problem.spaces.size() == 1 && problem.engines.size() == 1 &&
-         !problem.exactLoops &&
          std::all_of(problem.values.begin(), problem.values.end(),
                      [](const Value &v) { return v.formOf == kNone; });
 }
 
 int32_t tmc::planning::shownTrips(const Problem &problem, SegmentId segment) {
   constexpr int64_t kAllTrips = 3; // First, middle, last.
-  int64_t trips = problem.segments[segment].trips;
-  if (trips == 1)
-    return 1;
-  return int32_t(problem.exactLoops ? std::min(trips, kAllTrips) : kAllTrips);
+  return int32_t(std::min(problem.segments[segment].trips, kAllTrips));
 }
 
 std::vector<ValueId> tmc::planning::homesOf(const Problem &problem,

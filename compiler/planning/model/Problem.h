@@ -42,18 +42,19 @@
 //     `initial`, or nothing if `initial` is none: the first trip writes where
 //     the others add, and a read of nothing costs no bytes.
 //  R7 Segments with several trips run the same list each trip. Values written
-//     by the segment's own instructions are forgotten at the start of a trip (a
-//     read must come after a write of the same trip; carrying is the only
-//     bridge). A value made outside may be read in each trip, so it is alive
-//     over all of them but the last, and there to its last read.
-//  R8 A buffer has one place for all trips. So the values alive in a body are
-//     those alive in a middle trip, which begins with the carried values and
-//     ends with the values that the next trip needs, even with only two trips.
+//     in a trip are forgotten when the next trip begins (carrying is the only
+//     bridge); those of the last trip stay. A read takes its own trip's last
+//     write, else the instance from outside the segment, which then is alive
+//     in all trips.
+//  R8 Two trips are laid out as two, three and more as first, middle and last:
+//     these show every moment. A peeled last trip is a segment of its own.
 //
-// So the live bytes of a step are those of its unrolled execution list. The
-// first, a middle and the last trip of each segment of several show every
-// moment of it (`simulate`). The peak is the maximum; `reservedBytes` is added
-// when the peak is compared with a budget of the device.
+//     Example: body x 2 reads w, which the prologue made, in `f`, then runs
+//     `g`. w is alive in f g f, and not in the second g.
+//
+// So the live bytes of a step are those of its unrolled execution list
+// (`simulate`). The peak is the maximum; `reservedBytes` is added when the peak
+// is compared with a budget of the device.
 //
 // Spaces, engines, time
 // ---------------------
@@ -145,20 +146,11 @@
 //     The stash writes m' in m's place. Between `update` and the stash's Start
 //     m@host holds the old content, and may still be fetched.
 //
-// R15 Loops, with `exactLoops`, in place of R7's forgetting and of R8: values
-//     written in a trip are forgotten when the next trip begins; those of the
-//     last trip stay. A read takes its own trip's last write, else the instance
-//     from outside the segment, which then is alive in all trips. A form that
-//     is carried is a carried value of its own (c@host from t@host), and
-//     crosses the border only if the next trip reads it. It may also be written
-//     within a trip, by a copy. A copy of a first trip's nothing makes nothing;
-//     on a copy engine it takes no time and no scratch, and no entry waits for
-//     it. Kernels cost the same. Two trips are laid out as two, three and more
-//     as first, middle and last. A peeled last trip is a segment of its own.
-//
-//     Example: body x 2 reads w, which the prologue made, in `f`, then runs
-//     `g`. w is alive in f g f, and not in the second g. With R8 a middle trip,
-//     too, is laid out: f g f g f.
+// R15 Forms in loops. A form that is carried is a carried value of its own
+//     (c@host from t@host), and crosses the border only if the next trip reads
+//     it. It may also be written within a trip, by a copy. A copy of a first
+//     trip's nothing makes nothing; on a copy engine it takes no time and no
+//     scratch, and no entry waits for it. Kernels cost the same.
 //
 // R16 Variants. All recipes of an instruction make the same contents, in any
 //     forms. Forms that the chosen recipe doesn't make are optional.
@@ -180,11 +172,14 @@
 #ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEM_H
 #define TMC_COMPILER_PLANNING_MODEL_PROBLEM_H
 
+#include "runtime/kernels/Machine.h"
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -208,8 +203,22 @@ enum class ValueClass : uint8_t {
   Batch,
   Other,
 };
-inline constexpr size_t kNumClasses = 7;
-const char *nameOf(ValueClass valueClass);
+struct ValueClassInfo {
+  ValueClass kind;
+  const char *name;
+};
+inline constexpr ValueClassInfo kValueClasses[] = {
+    {ValueClass::Parameter, "parameters"},
+    {ValueClass::Gradient, "gradients"},
+    {ValueClass::Optimizer, "optimizer"},
+    {ValueClass::Activation, "activations"},
+    {ValueClass::Workspace, "workspace"},
+    {ValueClass::Batch, "batch"},
+    {ValueClass::Other, "other"}};
+inline constexpr size_t kNumClasses = std::size(kValueClasses);
+constexpr const char *nameOf(ValueClass valueClass) {
+  return kValueClasses[size_t(valueClass)].name;
+}
 
 enum class ValueKind : uint8_t { Temporary, Persistent, Carried };
 
@@ -222,7 +231,7 @@ struct Value {
   bool pinned = false;         // Never recomputed, moved or dropped.
   ValueId updates = kNone;     // Persistent: the old version this replaces.
   ValueId carriedFrom = kNone; // Carried: starts as its last instance.
-  /// Carried: its instance in the first trip. Pinned, unless `exactLoops`.
+  /// Carried: its instance in the first trip.
   ValueId initial = kNone;
   ValueId formOf = kNone; // The content's main form; kNone: this is it (R9).
   SpaceId space = 0;      // Where its bytes are.
@@ -272,37 +281,28 @@ struct Segment {
   std::vector<InstructionId> instructions;
 };
 
-enum class SpaceKind : uint8_t { Device, Host, File };
-const char *nameOf(SpaceKind kind);
+using tmc::EngineInfo;
+using tmc::EngineKind;
+using tmc::kEngines;
+using tmc::kSpaces;
+using tmc::nameOf;
+using tmc::SpaceKind;
 
 /// A place for bytes. Space 0 is the device's own memory, the only one of its
 /// kind.
 struct MemorySpace {
-  std::string name = "device";
-  SpaceKind kind = SpaceKind::Device;
+  std::string name = kSpaces[0].name;
+  SpaceKind kind = kSpaces[0].kind;
   int64_t budgetBytes = -1; // -1: no limit.
   /// Counted against the budget; space 0 has `Problem::reservedBytes`.
   int64_t reservedBytes = 0;
 };
 
-/// The work of an engine: kernels on device values, kernels on host values, or
-/// copies between two kinds of space. A copy between host and file goes through
-/// host bytes, which are its scratch.
-enum class EngineKind : uint8_t {
-  Compute,
-  DeviceToHost,
-  HostToDevice,
-  FileRead,
-  FileWrite,
-  Host
-};
-const char *nameOf(EngineKind kind);
-
 /// Runs work beside the other engines, first in, first out. Engine 0 computes,
 /// the only one of its kind.
 struct Engine {
-  std::string name = "compute";
-  EngineKind kind = EngineKind::Compute;
+  std::string name = kEngines[0].name;
+  EngineKind kind = kEngines[0].kind;
 };
 
 struct Problem {
@@ -313,8 +313,6 @@ struct Problem {
   std::vector<MemorySpace> spaces = {MemorySpace{}};
   std::vector<Engine> engines = {Engine{}};
   int64_t reservedBytes = 0; // Context, handles: counted against the budget.
-  /// R15 for the loops. Required with other spaces or engines.
-  bool exactLoops = false;
 
   ValueId addValue(Value value);
   RecipeId addRecipe(Recipe recipe);
@@ -323,6 +321,12 @@ struct Problem {
   /// the recipe's `instruction`, and its `segment` if the segment has several
   /// trips or the recipe reads a carried value.
   InstructionId addInstruction(SegmentId segment, Recipe recipe);
+  /// Adds a space of a kind, named by it.
+  SpaceId addSpace(SpaceKind kind, int64_t budgetBytes = -1);
+  /// The engine that copies from one space to another, or that runs kernels on
+  /// the values of one; added if the problem has none. kNone: there is no such
+  /// kind of engine.
+  EngineId engineBetween(SpaceId from, SpaceId to);
   /// Adds another recipe for `instruction`.
   RecipeId addVariant(InstructionId instruction, Recipe recipe);
 
@@ -333,16 +337,35 @@ struct Problem {
   /// Whether the recipe reads one form and writes another of one content.
   bool isCopy(const Recipe &recipe) const;
   /// Whether the recipe runs on a copy engine: it is no kernel.
-  bool isMove(const Recipe &recipe) const;
+  bool isMove(const Recipe &recipe) const {
+    return infoOf(engines[recipe.engine].kind).copies;
+  }
+  /// A move to the device, and one away from it.
+  bool isFetch(const Recipe &recipe) const {
+    return isMove(recipe) && values[recipe.writes[0]].space == 0;
+  }
+  bool isStash(const Recipe &recipe) const {
+    return isMove(recipe) && values[recipe.reads[0]].space == 0;
+  }
+  /// Whether the recipe is a kernel of another engine than compute: an update
+  /// on the host.
+  bool isBeside(const Recipe &recipe) const {
+    return recipe.engine != 0 && !isMove(recipe);
+  }
   /// Whether compute waits for its Done (R12).
-  bool touchesDevice(const Recipe &recipe) const;
+  bool touchesDevice(const Recipe &recipe) const {
+    return touches(engines[recipe.engine].kind, spaces[0].kind);
+  }
+  /// The space whose values kernels beside compute read and write; kNone:
+  /// there is none.
+  SpaceId hostSpace() const;
   int64_t reservedOf(SpaceId space) const {
     return space ? spaces[space].reservedBytes : reservedBytes;
   }
 };
 
 /// Whether R1 to R8 describe all of the problem: one space, one engine, one
-/// form of each content, loops without R15.
+/// form of each content.
 bool isOneSpace(const Problem &problem);
 /// Number of trips of a segment that show every moment.
 int32_t shownTrips(const Problem &problem, SegmentId segment);

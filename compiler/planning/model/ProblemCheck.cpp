@@ -164,7 +164,7 @@ absl::Status Check::checkOverwrites(const Recipe &r) const {
 absl::Status Check::checkWrites(const Recipe &r) const {
   // A copy makes another form of an existing content; the plan decides the
   // possible overwrites (R14).
-  if (problem.exactLoops && problem.isCopy(r) && r.instruction == kNone)
+  if (problem.isCopy(r) && r.instruction == kNone)
     return absl::OkStatus();
   for (ValueId w : r.writes) {
     const Value &v = problem.values[w];
@@ -175,13 +175,6 @@ absl::Status Check::checkWrites(const Recipe &r) const {
     if (r.recomputable && persists)
       return malformed("recipe '", r.name, "' updates '", v.name,
                        "', so it can't run again");
-    if (persists && !problem.exactLoops &&
-        std::none_of(r.overwrites.begin(), r.overwrites.end(),
-                     [&](const Overwrite &o) {
-                       return o.must && o.written == w && o.read == v.updates;
-                     }))
-      return malformed("recipe '", r.name, "' makes '", v.name,
-                       "' but not in place of '", nameOf(v.updates), "'");
     if (isIn(r.reads, w))
       return malformed("recipe '", r.name, "' reads and writes '", v.name, "'");
   }
@@ -241,9 +234,8 @@ absl::Status Check::checkOwnRecipes(InstructionId i, int64_t &mostCost) const {
       wanted = writes;
     else if (writes != wanted)
       return malformed("recipe '", recipe.name, "' of instruction '",
-                       instruction.name, "' writes other ",
-                       problem.exactLoops ? "contents" : "values",
-                       " than the first recipe");
+                       instruction.name,
+                       "' writes other contents than the first recipe");
     mostCost = std::max(mostCost, recipe.cost);
   }
   return absl::OkStatus();
@@ -292,10 +284,6 @@ absl::Status Check::checkMakers() const {
     if (value.carriedFrom != kNone && makerOf(value.carriedFrom) == kNone)
       return malformed("no instruction makes '", nameOf(value.carriedFrom),
                        "'");
-    if (value.initial != kNone && !problem.values[value.initial].pinned &&
-        !problem.exactLoops)
-      return malformed("'", value.name, "' begins as '", nameOf(value.initial),
-                       "', which must be pinned for that");
   }
   return absl::OkStatus();
 }

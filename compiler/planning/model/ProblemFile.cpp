@@ -10,18 +10,9 @@ using namespace tmc::planning;
 namespace {
 
 constexpr std::string_view kMagic = "tmc-problem ";
-/// Version 1 has one space, one engine and no exact trips.
+/// Version 1 has one space and one engine.
 constexpr std::string_view kOneSpace = "tmc-problem 1";
-constexpr std::string_view kSpaces = "tmc-problem 2";
-constexpr ValueClass kClasses[] = {
-    ValueClass::Parameter,  ValueClass::Gradient,  ValueClass::Optimizer,
-    ValueClass::Activation, ValueClass::Workspace, ValueClass::Batch,
-    ValueClass::Other};
-constexpr SpaceKind kSpaceKinds[] = {SpaceKind::Device, SpaceKind::Host,
-                                     SpaceKind::File};
-constexpr EngineKind kEngineKinds[] = {
-    EngineKind::Compute,  EngineKind::DeviceToHost, EngineKind::HostToDevice,
-    EngineKind::FileRead, EngineKind::FileWrite,    EngineKind::Host};
+constexpr std::string_view kManySpaces = "tmc-problem 2";
 
 /// One line, read word by word: `key=value` and flags, then the name.
 class Line {
@@ -98,15 +89,15 @@ public:
     b = narrow(key, second);
     return true;
   }
-  /// `key=NAME`, one of `all` by its name.
-  template <typename Kind, size_t n>
-  bool kind(std::string_view key, const Kind (&all)[n], Kind &kind) {
+  /// `key=NAME`, the kind of one of `all` by its name.
+  template <typename Kind, typename Row, size_t n>
+  bool kind(std::string_view key, const Row (&all)[n], Kind &kind) {
     std::string_view text;
     if (!take(key, text))
       return false;
-    for (Kind k : all)
-      if (text == nameOf(k)) {
-        kind = k;
+    for (const Row &row : all)
+      if (text == row.name) {
+        kind = row.kind;
         return true;
       }
     fail(absl::StrCat("there is no ", std::string(key), " '", std::string(text),
@@ -147,7 +138,7 @@ void parseValue(Line &line, Problem &problem) {
   Value v;
   for (bool more = true; more;) {
     std::string_view text;
-    if (line.kind("class", kClasses, v.valueClass))
+    if (line.kind("class", kValueClasses, v.valueClass))
       continue;
     if (line.take("kind", text)) {
       if (text == "persistent")
@@ -232,7 +223,7 @@ void parseReserved(Line &line, Problem &problem) {
 
 void parseSpace(Line &line, Problem &problem) {
   MemorySpace s;
-  while (line.kind("kind", kSpaceKinds, s.kind) ||
+  while (line.kind("kind", kSpaces, s.kind) ||
          line.integer("budget", s.budgetBytes) ||
          line.integer("reserved", s.reservedBytes))
     ;
@@ -242,16 +233,9 @@ void parseSpace(Line &line, Problem &problem) {
 
 void parseEngine(Line &line, Problem &problem) {
   Engine e;
-  line.kind("kind", kEngineKinds, e.kind);
+  line.kind("kind", kEngines, e.kind);
   e.name = line.name();
   problem.engines.push_back(std::move(e));
-}
-
-void parseLoops(Line &line, Problem &problem) {
-  std::string how = line.name();
-  problem.exactLoops = how == "exact";
-  if (!problem.exactLoops)
-    line.fail(absl::StrCat("loops are exact or not named, not '", how, "'"));
 }
 
 void parseLine(Line &line, Problem &problem) {
@@ -265,8 +249,7 @@ void parseLine(Line &line, Problem &problem) {
                {"recipe", parseRecipe, false},
                {"reserved", parseReserved, false},
                {"space", parseSpace, true},
-               {"engine", parseEngine, true},
-               {"loops", parseLoops, true}};
+               {"engine", parseEngine, true}};
   std::string_view what = line.word();
   if (what.empty() || what.front() == '#')
     return;
@@ -275,7 +258,7 @@ void parseLine(Line &line, Problem &problem) {
       return kind.parse(line, problem);
   line.fail(absl::StrCat(
       "'", std::string(what), "' is no segment, value, instruction, recipe",
-      line.hasSpaces ? ", reserved, space, engine or loops" : " or reserved"));
+      line.hasSpaces ? ", reserved, space or engine" : " or reserved"));
 }
 
 /// Whether the problem needs version 2.
@@ -302,8 +285,6 @@ std::string nameText(const std::string &name) {
 }
 
 void printSpaces(const Problem &problem, std::string &out) {
-  if (problem.exactLoops)
-    out += "loops exact\n";
   for (const MemorySpace &s : problem.spaces) {
     absl::StrAppend(&out, "space kind=", nameOf(s.kind));
     if (s.budgetBytes >= 0)
@@ -335,11 +316,11 @@ absl::StatusOr<Problem> tmc::planning::parseProblem(std::string_view text) {
     if (!row.empty() && row.back() == '\r')
       row.remove_suffix(1);
     if (number == 1) {
-      hasSpaces = row == kSpaces;
+      hasSpaces = row == kManySpaces;
       if (row != kOneSpace && !hasSpaces)
         return absl::InvalidArgumentError(
             absl::StrCat("line 1: '", std::string(kOneSpace), "' or '",
-                         std::string(kSpaces), "' is missing"));
+                         std::string(kManySpaces), "' is missing"));
       continue;
     }
     Line line(row, number, hasSpaces);
@@ -359,7 +340,7 @@ absl::StatusOr<Problem> tmc::planning::parseProblem(std::string_view text) {
 std::string tmc::planning::printProblem(const Problem &problem) {
   bool hasSpaces = saysSpaces(problem);
   std::string out =
-      absl::StrCat(std::string(hasSpaces ? kSpaces : kOneSpace), "\n");
+      absl::StrCat(std::string(hasSpaces ? kManySpaces : kOneSpace), "\n");
   auto field = [&](const char *key, int64_t value, int64_t usual) {
     if (value != usual)
       absl::StrAppend(&out, " ", key, "=", value);

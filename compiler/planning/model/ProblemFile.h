@@ -23,19 +23,18 @@
 // a copy engine the compute engine. Sizes are bytes, -1 is no budget.
 //
 //     tmc-problem 2
-//     loops exact
 //     space budget=17179869184 device
 //     space kind=host budget=68719476736 reserved=4096 host
 //     engine compute
-//     engine kind=device-to-host d2h
+//     engine kind=d2h d2h
 //     segment step
 //     value bytes=4096 act
 //     value bytes=4096 space=1 form-of=0 act@host
 //     recipe cost=164 again engine=1 reads=0 writes=1 stash act
 //     recipe cost=900 again engine=3 scratch-space=1 workspace=4096 ..
 //
-// Kinds of spaces: device, host, file. Kinds of engines: compute,
-// device-to-host, host-to-device, file-read, file-write, host. The writer uses
+// The kinds of spaces and engines are those of runtime/kernels/Machine.h. The
+// writer uses
 // version 1 if that can express the problem.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H

@@ -49,19 +49,16 @@ absl::Status checkHomeOverwrite(const Problem &problem, const Timeline &u,
 /// and shares neither end with another; every must is taken.
 absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
                              const Timeline &u) {
-  std::vector<ValueId> home;
-  if (problem.exactLoops)
-    home = homesOf(problem, solution);
+  const std::vector<ValueId> home = homesOf(problem, solution);
   for (size_t t = 0; t < u.size(); ++t) {
     const Execution &e =
         solution.segments[u.moments[t].segment][u.moments[t].index];
     if (e.phase == Phase::Done)
       continue;
     const Recipe &recipe = problem.recipes[e.recipe];
-    if (problem.exactLoops)
-      if (absl::Status status = checkHomeOverwrite(problem, u, t, recipe, home);
-          !status.ok())
-        return status;
+    if (absl::Status status = checkHomeOverwrite(problem, u, t, recipe, home);
+        !status.ok())
+      return status;
     std::vector<char> taken(recipe.overwrites.size(), 0);
     for (size_t i = 0; i < e.overwrites.size(); ++i) {
       const Overwrite &o = recipe.overwrites[e.overwrites[i]];
@@ -127,9 +124,8 @@ absl::StatusOr<Timeline> checkedTimeline(const Problem &problem,
   if (absl::Status status = checkOverwrites(problem, solution, *timeline);
       !status.ok())
     return status;
-  if (problem.exactLoops)
-    if (absl::Status status = checkHomes(problem, *timeline); !status.ok())
-      return status;
+  if (absl::Status status = checkHomes(problem, *timeline); !status.ok())
+    return status;
   return timeline;
 }
 

@@ -23,7 +23,7 @@ absl::Status checkHouse(const Problem &problem) {
     return malformed("a problem has at least one space and one engine");
   for (size_t s = 0; s < problem.spaces.size(); ++s) {
     const MemorySpace &space = problem.spaces[s];
-    if ((space.kind == SpaceKind::Device) != (s == 0))
+    if ((space.kind == kSpaces[0].kind) != (s == 0))
       return malformed("space ", s, " '", space.name, "' is of kind ",
                        nameOf(space.kind),
                        "; space 0 and no other is the device");
@@ -37,7 +37,7 @@ absl::Status checkHouse(const Problem &problem) {
                        "' is said for the problem");
   }
   for (size_t e = 0; e < problem.engines.size(); ++e)
-    if ((problem.engines[e].kind == EngineKind::Compute) != (e == 0))
+    if ((problem.engines[e].kind == kEngines[0].kind) != (e == 0))
       return malformed("engine ", e, " '", problem.engines[e].name,
                        "' is of kind ", nameOf(problem.engines[e].kind),
                        "; engine 0 and no other computes");
@@ -103,34 +103,9 @@ absl::Status checkForms(const Problem &problem) {
   return absl::OkStatus();
 }
 
-/// Kinds of the spaces that an engine reads, writes and uses for scratch.
-struct Reach {
-  SpaceKind reads, writes, scratch, otherScratch;
-};
-
-Reach reachOf(EngineKind kind) {
-  constexpr SpaceKind D = SpaceKind::Device, H = SpaceKind::Host,
-                      F = SpaceKind::File;
-  switch (kind) {
-  case EngineKind::Compute:
-    return {D, D, D, D};
-  case EngineKind::DeviceToHost:
-    return {D, H, D, H};
-  case EngineKind::HostToDevice:
-    return {H, D, D, H};
-  case EngineKind::FileRead:
-    return {F, H, H, H};
-  case EngineKind::FileWrite:
-    return {H, F, H, H};
-  case EngineKind::Host:
-    return {H, H, H, H};
-  }
-  return {D, D, D, D};
-}
-
 absl::Status checkReach(const Problem &problem, const Recipe &r) {
   const Engine &engine = problem.engines[r.engine];
-  Reach reach = reachOf(engine.kind);
+  const EngineInfo &reach = infoOf(engine.kind);
   auto kindOf = [&](SpaceId s) { return problem.spaces[s].kind; };
   for (ValueId v : r.reads)
     if (SpaceKind is = kindOf(problem.values[v].space); is != reach.reads)
@@ -143,8 +118,8 @@ absl::Status checkReach(const Problem &problem, const Recipe &r) {
                        "' in a space of kind ", nameOf(is), ", but engine '",
                        engine.name, "' writes to ", nameOf(reach.writes));
   SpaceKind scratch = kindOf(r.workspaceSpace);
-  if (r.workspaceBytes > 0 && scratch != reach.scratch &&
-      scratch != reach.otherScratch)
+  if (r.workspaceBytes > 0 &&
+      !(touches(engine.kind, scratch) && infoOf(scratch).hasAddresses))
     return malformed("recipe '", r.name,
                      "' has its scratch in a space of kind ", nameOf(scratch),
                      ", which engine '", engine.name, "' doesn't reach");
@@ -181,7 +156,7 @@ absl::Status checkEngines(const Problem &problem) {
                          problem.values[o.read].name, "' by '",
                          problem.values[o.written].name,
                          "', which is in another space");
-    if (problem.isCopy(r) && problem.exactLoops)
+    if (problem.isCopy(r))
       continue;
     for (ValueId w : r.writes) {
       const Value &content = problem.values[problem.contentOf(w)];
@@ -201,7 +176,5 @@ absl::Status tmc::planning::checkSpaces(const Problem &problem) {
   for (auto check : {checkHouse, checkForms})
     if (absl::Status status = check(problem); !status.ok())
       return status;
-  if (!isOneSpace(problem) && !problem.exactLoops)
-    return malformed("other spaces, engines and forms want exact loops");
   return checkEngines(problem);
 }

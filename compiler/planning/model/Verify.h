@@ -26,8 +26,8 @@ struct Claim {
   std::vector<int64_t> otherPeakBytes = {};
 };
 
-/// The first defect of `solution` or of `claim`, or nothing. With several
-/// spaces or engines it begins with the broken rule ("R13: ...").
+/// The first defect of `solution` or of `claim`, or nothing. It begins with the
+/// broken rule ("R13: ..."), "lists", "claim" or "budget".
 std::optional<std::string> verifySolution(const Problem &problem,
                                           const Solution &solution,
                                           const Claim &claim);

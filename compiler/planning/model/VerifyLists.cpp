@@ -1,7 +1,7 @@
 // VerifyLists.cpp - the verifier's own check of lists: indices, instructions
 // that run once, and work with a Start and a Done (R10).
 
-#include "compiler/planning/model/VerifySpaces.h"
+#include "compiler/planning/model/VerifyWalk.h"
 
 #include "absl/strings/str_cat.h"
 

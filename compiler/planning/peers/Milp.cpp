@@ -174,8 +174,7 @@ void ModelBuilder::addColumns(int32_t t) {
   slots.clear();
   for (OpId o : makers) {
     ValueId w = linear.ops[o].writes.front();
-    if (t < linear.ops[o].firstStage || t > linear.ops[o].lastStage ||
-        !there(w, t))
+    if (!linear.ops[o].mayRecomputeAt(t) || !there(w, t))
       continue;
     rerun[w] = p.column(1, double(linear.ops[o].cost) / meanCost, true);
     slots.push_back({o, rerun[w]});

@@ -162,9 +162,6 @@ OptimalPlan OptimumSearch::planOf(int32_t node) const {
 absl::StatusOr<std::optional<OptimalPlan>>
 tmc::planning::planOptimum(const Problem &problem,
                            const OptimumLimits &limits) {
-  for (const Segment &s : problem.segments)
-    if (s.trips > 1 && !problem.exactLoops)
-      return absl::UnimplementedError("the optimum wants exact loops");
   if (problem.values.size() > kMostNames)
     return absl::UnimplementedError(
         absl::StrCat("the optimum is for problems of up to ", kMostNames,

@@ -114,7 +114,7 @@ OptimumModel::OptimumModel(const Problem &problem) : problem(problem) {
     if (facts.trips > 1) // All but carried values without initial.
       facts.twofold |= ~facts.carried;
     for (size_t r = 0; r < recipes.size(); ++r)
-      if (problem.exactLoops && problem.isMove(problem.recipes[r]) &&
+      if (problem.isMove(problem.recipes[r]) &&
           (recipes[r].reads & facts.nothing))
         facts.movesNothing = true;
     facts.leastEarlier = earlier;

@@ -86,7 +86,7 @@ private:
   }
   /// Whether the recipe moves nothing in a first trip.
   bool movesNothing(const State &s, RecipeId r) const {
-    return p.exactLoops && p.isMove(p.recipes[r]) &&
+    return p.isMove(p.recipes[r]) &&
            (model.recipes[r].reads & factsOf(s).nothing);
   }
   /// Values that a trip may write.

@@ -281,7 +281,7 @@ bool Annealer::proposeShift() {
     stage = std::clamp(c.stage + (random.chance(0.5) ? 1 : -1) *
                                      int32_t(1 + random.below(kNearShift)),
                        lo, hi);
-  if (stage == c.stage || schedule.has(c.op, stage))
+  if (!schedule.canInsert(c.op, stage))
     return false;
   // The recomputation moves from one stage to the other.
   erase(c.op, c.stage);

@@ -297,8 +297,7 @@ void Beam::expand(int32_t step, int32_t stage) {
     want(linear.ops[o].reads);
   for (size_t i = 0; i < wanted.size(); ++i)
     for (OpId o : linear.recomputes[wanted[i]])
-      if (const LinearOp &op = linear.ops[o];
-          stage >= op.firstStage && stage <= op.lastStage) {
+      if (const LinearOp &op = linear.ops[o]; op.mayRecomputeAt(stage)) {
         want(op.reads);
         tryOp(o, step, stage, false);
       }
@@ -310,7 +309,7 @@ void Beam::expand(int32_t step, int32_t stage) {
     int32_t use = costToGo.nextUse(v, stage);
     for (OpId o : linear.recomputes[v]) {
       const LinearOp &op = linear.ops[o];
-      if (stage < op.firstStage || stage > op.lastStage)
+      if (!op.mayRecomputeAt(stage))
         continue;
       int64_t held = 0;
       for (ValueId u : op.reads)

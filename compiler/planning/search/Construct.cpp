@@ -103,7 +103,7 @@ private:
     if (best > 0 && depth < kMostDepth && ++visits < kMostVisits)
       for (OpId o : linear.recomputes[v]) {
         const LinearOp &op = linear.ops[o];
-        if (s < op.firstStage || s > op.lastStage)
+        if (!op.mayRecomputeAt(s))
           continue;
         double cost = double(op.cost) * double(linear.stages[s].trips);
         for (ValueId u : op.reads) {

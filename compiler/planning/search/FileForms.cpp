@@ -6,8 +6,10 @@ using namespace tmc::planning;
 
 FileForms::FileForms(const Problem &problem)
     : inFile(problem.values.size(), kNone), read(inFile), write(inFile) {
+  host = problem.hostSpace();
   for (size_t s = problem.spaces.size(); s-- > 1;)
-    (problem.spaces[s].kind == SpaceKind::Host ? host : file) = SpaceId(s);
+    if (SpaceId(s) != host)
+      file = SpaceId(s);
   if (!isThere())
     return;
   auto offer = [&](RecipeId &known, size_t r) {
@@ -16,10 +18,11 @@ FileForms::FileForms(const Problem &problem)
   };
   for (size_t r = 0; r < problem.recipes.size(); ++r) {
     const Recipe &recipe = problem.recipes[r];
-    const EngineKind kind = problem.engines[recipe.engine].kind;
-    if (kind == EngineKind::FileRead)
+    if (!problem.isMove(recipe))
+      continue;
+    if (problem.values[recipe.reads[0]].space == file)
       offer(read[recipe.writes[0]], r);
-    else if (kind == EngineKind::FileWrite)
+    else if (problem.values[recipe.writes[0]].space == file)
       offer(write[recipe.reads[0]], r);
   }
   for (size_t h = 0; h < problem.values.size(); ++h)
@@ -229,8 +232,7 @@ std::vector<char> tmc::planning::dynamicValues(const Problem &problem,
   for (size_t s = 0; s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s]) {
       const Recipe &r = problem.recipes[e.recipe];
-      const bool isHostWork =
-          problem.engines[r.engine].kind == EngineKind::Host;
+      const bool isHostWork = problem.isBeside(r);
       for (const std::vector<ValueId> *values : {&r.reads, &r.writes})
         for (ValueId v : *values) {
           isDynamic[v] |= isHostWork;

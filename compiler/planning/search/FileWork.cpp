@@ -61,8 +61,7 @@ void FileWork::findTasks() {
   role.assign(list.size(), Role::Fixed);
   taskAt.assign(list.size(), kNowhere);
   for (size_t e = 0; e < list.size(); ++e) {
-    if (list[e].phase != Phase::Start ||
-        problem.engines[recipeAt(e).engine].kind != EngineKind::Host)
+    if (list[e].phase != Phase::Start || !problem.isBeside(recipeAt(e)))
       continue;
     const size_t done = doneOf[list[e].work];
     role[e] = role[done] = Role::Task;
@@ -108,7 +107,7 @@ void FileWork::orderTask(size_t t) {
 /// for the fetch.
 bool FileWork::canComeBack(size_t e) const {
   const Recipe &r = recipeAt(e);
-  if (problem.engines[r.engine].kind != EngineKind::HostToDevice ||
+  if (!problem.isFetch(r) ||
       (isFiled[r.reads[0]] &&
        problem.values[r.reads[0]].kind != ValueKind::Persistent))
     return false;

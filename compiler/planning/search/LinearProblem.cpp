@@ -36,7 +36,9 @@ public:
               std::span<const std::vector<InstructionId>> orders)
       : problem(problem), orders(orders), numValues(problem.values.size()),
         persistent(numValues, 0), home(numValues, kNone),
-        firstOf(problem.segments.size()), lastOf(problem.segments.size()) {}
+        firstOf(problem.segments.size()), lastOf(problem.segments.size()),
+        heldFrom(numValues, std::numeric_limits<int32_t>::max()),
+        heldUntil(numValues, -1) {}
 
   LinearProblem run() {
     readValues();
@@ -80,6 +82,9 @@ private:
   std::vector<int32_t> firstOf, lastOf; // Stages of a segment.
   /// Stage at which a value is overwritten in place; no later read.
   std::vector<int32_t> overwrittenAt;
+  /// From a value's first read in a loop after its maker's segment, to the end
+  /// of the last such loop.
+  std::vector<int32_t> heldFrom, heldUntil;
 };
 
 void makeUnique(std::vector<ValueId> &list) {
@@ -188,8 +193,10 @@ void Linearizing::addStage(SegmentId s, InstructionId i,
   if (trips > 1)
     for (RecipeId r : instruction.recipes)
       for (ValueId v : linear.ops[r].reads)
-        if (home[v] != s)
+        if (home[v] != s) {
           atEnd.push_back(v);
+          heldFrom[v] = std::min(heldFrom[v], stage + 1);
+        }
 }
 
 void Linearizing::addSegment(SegmentId s) {
@@ -202,6 +209,9 @@ void Linearizing::addSegment(SegmentId s) {
   if (segment.trips > 1) {
     makeUnique(atEnd);
     addPseudo(s, atEnd, {});
+    for (ValueId v : atEnd)
+      if (home[v] != s)
+        heldUntil[v] = int32_t(linear.stages.size());
   }
   lastOf[s] = int32_t(linear.stages.size()) - 1;
 }
@@ -255,6 +265,12 @@ void Linearizing::allowRecomputation(OpId o) {
   if (recipe.segment != kNone) {
     op.firstStage = firstOf[recipe.segment];
     op.lastStage = lastOf[recipe.segment];
+  }
+  // A loop holds the values that it reads from outside from its first read on.
+  op.heldFrom = std::numeric_limits<int32_t>::max();
+  for (ValueId v : op.writes) {
+    op.heldFrom = std::min(op.heldFrom, heldFrom[v]);
+    op.heldUntil = std::max(op.heldUntil, heldUntil[v]);
   }
   // Before all of its outputs exist, a recomputation only makes some of them
   // early. After an overwrite in place, nothing is read or recomputed.

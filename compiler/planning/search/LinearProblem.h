@@ -8,11 +8,13 @@
 //     stage        0     1     2        3               4
 //     runs        F1    F2    F3    [F1 F2] B3      [F1] B2
 //
-// Loops fold to one trip. A pseudo stage opens each segment that carries values
-// and writes them; another closes each segment of several trips and reads the
-// values that the next trip needs. The cost of a stage counts once per trip.
-// The bytes alive at a stage are then at least those of any trip, and equal to
-// those of a middle one.
+// Loops fold to one trip, which is the search's own simplification. A pseudo
+// stage opens each segment that carries values and writes them; another closes
+// each segment of several trips and reads the values that the next trip needs.
+// The cost of a stage counts once per trip. The bytes alive at a stage are then
+// at least those of any trip, and equal to those of a middle one. A value that
+// a loop reads from outside is recomputed in a trip only before its first read
+// there: earlier reads would still need the instance from outside (R7).
 //
 // Persistent values are alive throughout; they become part of `constantBytes`.
 // Only their hazard remains: an operation that reads the old version of an
@@ -57,7 +59,14 @@ struct LinearOp {
   /// Stages in which it may recompute; empty range: never.
   int32_t firstStage = 0;
   int32_t lastStage = -1;
+  /// Stages [heldFrom, heldUntil) of loops hold a value that it writes.
+  int32_t heldFrom = 0, heldUntil = 0;
   RecipeId recipe = kNone; // kNone: a pseudo operation.
+
+  bool mayRecomputeAt(int32_t stage) const {
+    return stage >= firstStage && stage <= lastStage &&
+           (stage < heldFrom || stage >= heldUntil);
+  }
 };
 
 struct LinearStage {

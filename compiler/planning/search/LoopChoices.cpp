@@ -11,10 +11,9 @@ static LoopChoice allOf(const Problem &problem) {
   const size_t n = problem.values.size();
   std::vector<char> isFetchable(n, 0), isStashable(n, 0);
   for (const Recipe &r : problem.recipes) {
-    const EngineKind kind = problem.engines[r.engine].kind;
-    if (kind == EngineKind::HostToDevice)
+    if (problem.isFetch(r))
       isFetchable[r.writes[0]] = 1;
-    else if (kind == EngineKind::DeviceToHost)
+    else if (problem.isStash(r))
       isStashable[r.reads[0]] = 1;
   }
   // Per device value: the segment that makes it, and whether a loop has read

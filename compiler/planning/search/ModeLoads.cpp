@@ -225,9 +225,9 @@ ModeLoads::Loads ModeLoads::of(const UpdateModes &modes) const {
     loads.price = kPrices[p];
     loads.moved = sketch.moved;
     loads.estimate = timeOf(sketch) + lackTime;
-    if (hostBudget >= 0 && sketch.homes > hostBudget) {
+    if (mostAtHome >= 0 && sketch.homes > mostAtHome) {
       loads.fits &= hasFile;
-      const double more = double(sketch.homes - hostBudget);
+      const double more = double(sketch.homes - mostAtHome);
       loads.estimate = std::max({loads.estimate, int64_t(more * readTime),
                                  int64_t(more * writeTime)}) +
                        (hasFile ? 0 : int64_t(more * linkTime * kLackWeight));

@@ -129,9 +129,9 @@ private:
   std::array<std::vector<int32_t>, kPrices.size()> order;
   Pieces baseLive = {}, baseCompute = {};
   int64_t places = 0;
-  int64_t whole = -1;  // The budget, reserved left out.
-  int64_t budget = -1; // Without the bytes kept free.
-  int64_t hostBudget = -1;
+  int64_t whole = -1;      // The budget, reserved left out.
+  int64_t budget = -1;     // Without the bytes kept free.
+  int64_t mostAtHome = -1; // Bytes on the host; -1: no limit.
   bool hasFile = false;
   double linkTime = 0; // Per byte.
   double readTime = 0, writeTime = 0;

@@ -11,34 +11,30 @@ ModeLoads::ModeLoads(const Problem &problem, const UpdateGroups &groups)
     : all(groups) {
   const size_t n = problem.values.size();
   inTime.assign(n, -1), outTime.assign(n, -1);
+  const SpaceId host = problem.hostSpace();
   struct Rate {
     int64_t time = 0, bytes = 0;
     double ofByte() const { return bytes ? double(time) / double(bytes) : 0; }
   } link, read, write;
   for (const Recipe &r : problem.recipes) {
-    const EngineKind kind = problem.engines[r.engine].kind;
+    if (!problem.isMove(r))
+      continue;
     auto count = [&](Rate &rate) {
       rate.time += r.cost;
       rate.bytes += problem.values[r.writes[0]].bytes;
     };
-    if (kind == EngineKind::HostToDevice)
+    if (problem.isFetch(r))
       inTime[problem.contentOf(r.writes[0])] = r.cost, count(link);
-    else if (kind == EngineKind::DeviceToHost)
+    else if (problem.isStash(r))
       outTime[problem.contentOf(r.reads[0])] = r.cost, count(link);
-    else if (kind == EngineKind::FileRead)
-      count(read);
-    else if (kind == EngineKind::FileWrite)
-      count(write);
+    else
+      count(problem.values[r.writes[0]].space == host ? read : write);
   }
   linkTime = link.ofByte(), readTime = read.ofByte();
   writeTime = write.ofByte(), hasFile = read.bytes > 0;
-  for (size_t s = problem.spaces.size(); s-- > 1;)
-    if (const MemorySpace &space = problem.spaces[s];
-        space.kind == SpaceKind::Host)
-      hostBudget =
-          space.budgetBytes < 0
-              ? -1
-              : std::max<int64_t>(0, space.budgetBytes - space.reservedBytes);
+  if (host != kNone && problem.spaces[host].budgetBytes >= 0)
+    mostAtHome = std::max<int64_t>(0, problem.spaces[host].budgetBytes -
+                                          problem.spaces[host].reservedBytes);
   if (problem.spaces[0].budgetBytes >= 0)
     whole = std::max<int64_t>(0, problem.spaces[0].budgetBytes -
                                      problem.reservedBytes);

@@ -46,9 +46,7 @@ private:
   const Recipe &chosen(InstructionId i) const {
     return whole.recipes[whole.instructions[i].recipes[choice.variants[i]]];
   }
-  bool isOfHost(const Recipe &r) const {
-    return whole.engines[r.engine].kind == EngineKind::Host;
-  }
+  bool isOfHost(const Recipe &r) const { return whole.isBeside(r); }
 
   /// Finds the fastest move that writes each device value, and the fastest one
   /// that reads it.
@@ -61,10 +59,9 @@ private:
     };
     for (size_t i = 0; i < whole.recipes.size(); ++i) {
       const Recipe &r = whole.recipes[i];
-      EngineKind kind = whole.engines[r.engine].kind;
-      if (kind == EngineKind::HostToDevice)
+      if (whole.isFetch(r))
         offer(fetches[r.writes[0]], RecipeId(i));
-      else if (kind == EngineKind::DeviceToHost)
+      else if (whole.isStash(r))
         offer(stashes[r.reads[0]], RecipeId(i));
     }
   }

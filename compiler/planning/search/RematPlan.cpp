@@ -61,7 +61,7 @@ RematPlan tmc::planning::rematPlanOf(const LinearProblem &linear,
                     plan.clones.end());
   std::erase_if(plan.clones, [&](const Schedule::Clone &c) {
     const LinearOp &op = linear.ops[c.op];
-    return c.stage < op.firstStage || c.stage > op.lastStage;
+    return !op.mayRecomputeAt(c.stage);
   });
   return plan;
 }

@@ -35,7 +35,7 @@ public:
 
   bool canInsert(OpId op, int32_t stage) const {
     const LinearOp &o = linear.ops[op];
-    return stage >= o.firstStage && stage <= o.lastStage && !has(op, stage);
+    return o.mayRecomputeAt(stage) && !has(op, stage);
   }
   bool has(OpId op, int32_t stage) const;
   void insert(OpId op, int32_t stage);

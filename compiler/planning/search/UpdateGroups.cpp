@@ -44,12 +44,12 @@ public:
 
 private:
   void findForms() {
+    const SpaceId host = problem.hostSpace();
     for (size_t v = 0; v < problem.values.size(); ++v) {
       const Value &value = problem.values[v];
       if (value.kind != ValueKind::Persistent)
         continue;
-      if (value.formOf != kNone &&
-          problem.spaces[value.space].kind == SpaceKind::Host)
+      if (value.formOf != kNone && value.space == host)
         onHost[value.formOf] = ValueId(v);
       if (value.updates != kNone)
         isUpdated[problem.contentOf(value.updates)] = 1;
@@ -80,8 +80,7 @@ private:
     }
     const std::vector<RecipeId> &recipes = problem.instructions[i].recipes;
     for (size_t k = 0; k < recipes.size() && !group.isHostable(); ++k)
-      if (problem.engines[problem.recipes[recipes[k]].engine].kind ==
-          EngineKind::Host)
+      if (problem.isBeside(problem.recipes[recipes[k]]))
         group.variant = int32_t(k);
     return group;
   }

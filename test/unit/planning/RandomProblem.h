@@ -217,9 +217,9 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
 /// nothing, what the body reads of values made outside. Its solutions are those
 /// of `p` that hold these values over the end of every trip, the last included.
 ///
-/// The search (LinearProblem.h) looks among exactly these: it folds a loop to
-/// one trip, and a trip that begins without a value from outside would have to
-/// end without it.
+/// The search (LinearProblem.h) looks among these: it folds a loop to one trip,
+/// and a trip that begins without a value from outside would have to end
+/// without it.
 inline Problem holdingOutside(Problem p) {
   std::vector<SegmentId> home(p.values.size(), kNone);
   for (const Instruction &i : p.instructions)
@@ -287,11 +287,12 @@ inline void forEachSolution(
 
 /// Peaks below `limit`, ascending, each with the least cost of all solutions of
 /// `forEachSolution` within it.
-inline std::map<int64_t, int64_t> cheapestWithin(const Problem &p, int most,
-                                                 int64_t limit = INT64_MAX) {
+inline std::map<int64_t, int64_t>
+cheapestWithin(const Problem &p, int most, int64_t limit = INT64_MAX,
+               const std::function<bool(const Solution &)> &counts = nullptr) {
   std::map<int64_t, int64_t> cheapest;
-  forEachSolution(p, most, [&](const Solution &, const Claim &claim) {
-    if (claim.peakBytes >= limit)
+  forEachSolution(p, most, [&](const Solution &s, const Claim &claim) {
+    if (claim.peakBytes >= limit || (counts && !counts(s)))
       return;
     auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
     it->second = std::min(it->second, claim.cost);

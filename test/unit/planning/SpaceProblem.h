@@ -22,7 +22,6 @@ struct SpaceProblem {
   Problem p;
 
   SpaceProblem() {
-    p.exactLoops = true;
     p.spaces.push_back({"host", SpaceKind::Host});
     p.spaces.push_back({"file", SpaceKind::File});
     p.engines.push_back({"d2h", EngineKind::DeviceToHost});

@@ -49,10 +49,67 @@ void compareCases(const Problem &p, const Relaxation &relaxation,
   }
 }
 
+/// Whether each trip makes what it recomputes of values from outside before it
+/// reads them, by any recipe.
+bool makesOutsideFirst(const Problem &p, const Solution &solution) {
+  std::vector<SegmentId> home(p.values.size(), kNone);
+  for (const Instruction &i : p.instructions)
+    for (ValueId v : p.recipes[i.recipes[0]].writes)
+      home[v] = i.segment;
+  for (size_t s = 0; s < p.segments.size(); ++s) {
+    std::vector<char> isRead(p.values.size(), 0);
+    for (const Execution &e : solution.segments[s]) {
+      for (ValueId v : p.recipes[e.recipe].writes)
+        if (isRead[v] && p.segments[s].trips > 1 && home[v] != SegmentId(s))
+          return false;
+      std::vector<RecipeId> recipes = {e.recipe};
+      if (e.instruction != kNone)
+        recipes = p.instructions[e.instruction].recipes;
+      for (RecipeId r : recipes)
+        for (ValueId v : p.recipes[r].reads)
+          isRead[v] = 1;
+    }
+  }
+  return true;
+}
+
+/// Whether something reads an output of each recomputation. One that nothing
+/// reads can make room: an input that lives longer isn't overwritten, so a
+/// larger one is.
+bool readsWhatItRecomputes(const Problem &p, const Solution &solution) {
+  std::vector<Execution> line;
+  for (const std::vector<Execution> &list : solution.segments)
+    line.insert(line.end(), list.begin(), list.end());
+  auto names = [&](const std::vector<ValueId> &list, ValueId v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
+  auto isRead = [&](size_t from, ValueId v) {
+    for (size_t at = from + 1; at < line.size(); ++at) {
+      const Recipe &r = p.recipes[line[at].recipe];
+      if (names(r.reads, v))
+        return true;
+      if (names(r.writes, v))
+        return false;
+    }
+    return p.values[v].liveOut;
+  };
+  for (size_t at = 0; at < line.size(); ++at) {
+    const std::vector<ValueId> &writes = p.recipes[line[at].recipe].writes;
+    if (line[at].instruction == kNone &&
+        std::none_of(writes.begin(), writes.end(),
+                     [&](ValueId v) { return isRead(at, v); }))
+      return false;
+  }
+  return true;
+}
+
 /// The least cost within each peak, of the solutions that the search promises
 /// to look among.
 std::map<int64_t, int64_t> promisedCosts(const Problem &p, int most) {
-  return cheapestWithin(holdingOutside(p), most);
+  const Problem held = holdingOutside(p);
+  return cheapestWithin(held, most, INT64_MAX, [&](const Solution &s) {
+    return makesOutsideFirst(held, s) && readsWhatItRecomputes(held, s);
+  });
 }
 
 /// Solves one problem at each budget that makes a difference.
@@ -159,7 +216,8 @@ TEST(BruteForce, Graphs) {
 }
 
 // Not promised: plans that recompute in each trip what a loop reads from
-// outside, without holding it over the end of the trip (see `holdingOutside`).
+// outside, without holding it over the end of the trip (see `holdingOutside`),
+// or after another read of it; and recomputations that nothing reads.
 // Among all others the search is held to the optimum, as it is without loops;
 // right answers and the bound are checked against all solutions.
 TEST(BruteForce, Loops) {

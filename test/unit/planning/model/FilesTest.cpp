@@ -90,13 +90,12 @@ TEST(ProblemFile, NamesTheLine) {
 /// One activation that may wait on the host or in a file.
 constexpr const char *kSpacesText = R"(tmc-problem 2
 reserved 7
-loops exact
 space kind=device budget=1000 gpu
 space kind=host budget=4000 reserved=16 ram
 space kind=file disk
 engine kind=compute compute
-engine kind=device-to-host d2h
-engine kind=host-to-device h2d
+engine kind=d2h d2h
+engine kind=h2d h2d
 engine kind=file-write write
 engine kind=file-read read
 engine kind=host host
@@ -120,7 +119,6 @@ TEST(ProblemFile, SaysSpacesEnginesAndForms) {
   absl::StatusOr<Problem> p = parseProblem(kSpacesText);
   ASSERT_TRUE(p.ok()) << p.status().message();
   EXPECT_EQ(checkSpaces(*p).message(), "");
-  EXPECT_TRUE(p->exactLoops);
   EXPECT_EQ(p->spaces[1].kind, SpaceKind::Host);
   EXPECT_EQ(p->spaces[1].reservedBytes, 16);
   EXPECT_EQ(p->spaces[2].budgetBytes, -1);
@@ -146,8 +144,6 @@ TEST(ProblemFile, OneSpaceIsVersionOne) {
             "reserved");
   EXPECT_EQ(error("tmc-problem 2\nspace kind=moon x\n"),
             "line 2: there is no kind 'moon'");
-  EXPECT_EQ(error("tmc-problem 2\nloops often\n"),
-            "line 2: loops are exact or not named, not 'often'");
   EXPECT_EQ(error("tmc-problem 2\nspace budget=9e9 x\n"),
             "line 2: '9e9' of budget isn't an integer of 64 bits");
   EXPECT_EQ(error("tmc-problem 2\nvalue space=-1 x\n"),
@@ -164,8 +160,6 @@ TEST(ProblemFile, CheckNamesWhatIsMalformedInSpaces) {
     EXPECT_TRUE(p.ok()) << p.status().message();
     return std::string(check(*p).message());
   };
-  EXPECT_EQ(with("loops exact\n", ""),
-            "other spaces, engines and forms want exact loops");
   EXPECT_EQ(with("space kind=device", "space kind=host"),
             "space 0 'gpu' is of kind host; space 0 and no other is the "
             "device");
@@ -274,12 +268,13 @@ TEST(Planners, AWrongAnswerIsNamed) {
                   });
   absl::StatusOr<Plan> plan = planBy("lazy", p, {}, "");
   EXPECT_EQ(plan.status().message(),
-            "the answer of planner 'lazy' is wrong: instruction 'n" +
+            "the answer of planner 'lazy' is wrong: lists: instruction 'n" +
                 std::to_string(p.instructions.size() - 1) +
                 "' runs 0 times for itself, not once");
   EXPECT_TRUE(planBy("none", p, {}, "")->feasible);
   EXPECT_EQ(planBy("exec:seq 0 3 #", p, {}, "").status().message(),
-            "the answer of planner 'exec:seq 0 3 #' is wrong: instruction 'n4' "
+            "the answer of planner 'exec:seq 0 3 #' is wrong: lists: "
+            "instruction 'n4' "
             "runs 0 times for itself, not once");
   EXPECT_FALSE(planBy("exec:false", p, {}, "").ok());
   EXPECT_FALSE(planBy("nobody", p, {}, "").ok());

@@ -86,31 +86,31 @@ TEST(Problem, TheVerifierNamesPlantedDefects) {
     return verifySolution(problem, s, claim).value_or("none");
   };
   EXPECT_EQ(defect(good, {409, 6, -1}),
-            "the peak is 410 bytes, not 409 as claimed");
-  EXPECT_EQ(defect(good, {410, 5, -1}), "the cost is 6, not 5 as claimed");
+            "claim: the peak is 410 bytes, not 409 as claimed");
+  EXPECT_EQ(defect(good, {410, 5, -1}),
+            "claim: the cost is 6, not 5 as claimed");
   EXPECT_EQ(defect(good, {410, 6, 400}),
-            "the peak of 410 bytes and 0 reserved exceed the budget of 400 by "
-            "10 bytes");
+            "budget: the peak of 410 bytes and 0 reserved exceed the budget of "
+            "400 by 10 bytes");
   Solution s = good;
   s.segments[0].pop_back();
   EXPECT_EQ(defect(s),
-            "instruction 'update' runs 0 times for itself, not once");
+            "lists: instruction 'update' runs 0 times for itself, not once");
   s = good;
   std::swap(s.segments[0][0], s.segments[0][1]);
-  EXPECT_EQ(defect(s), "'a' is read in segment 'step' before it is made");
+  EXPECT_EQ(defect(s),
+            "R1: 'f1' (entry 0 of 'step') reads 'a' before it is made");
   s = good; // A clone that reads the parameter after its update.
   s.segments[0].push_back({0, kNone, {}});
-  EXPECT_EQ(
-      defect(s),
-      "'update' (execution 5 of 'step') overwrites 'p', which is needed later");
+  EXPECT_EQ(defect(s),
+            "R14: 'update' takes the place of 'p', which is needed later");
   EXPECT_FALSE(simulate(problem, s).ok());
   s = good;
   s.segments[0].push_back({5, kNone, {}});
-  EXPECT_EQ(defect(s), "'update' is recomputed but may not be");
+  EXPECT_EQ(defect(s), "lists: 'update' runs again but may not");
   s = good;
   s.segments[0][5].overwrites.clear();
-  EXPECT_EQ(defect(s),
-            "'update' (execution 5 of 'step') doesn't update 'p' in place");
+  EXPECT_EQ(defect(s), "R4: 'update' doesn't update 'p' in place");
 }
 
 TEST(Problem, InPlaceCountsTheLarger) {
@@ -163,15 +163,15 @@ TEST(Problem, CarriedValuesAreNothingInTheFirstTrip) {
     if (trips > 1) {
       EXPECT_EQ(profile.liveBytes[2], 135); // acc is there from the start.
     }
-    EXPECT_EQ(profile.moments.size(), size_t(trips > 1 ? 3 : 1) * 2 + 1);
+    EXPECT_EQ(profile.moments.size(),
+              size_t(std::min<int64_t>(trips, 3)) * 2 + 1);
     EXPECT_EQ(verifySolution(problem, solution, {135, 5 * trips + 1, -1}),
               std::nullopt);
   }
 }
 
-// Of two trips the first has no sum yet, and the last no z any more; but a
-// buffer has one place in both.
-TEST(Problem, TwoTripsHoldWhatAMiddleOneHolds) {
+// Of two trips the first has no sum yet, and the last no z any more.
+TEST(Problem, OnlyAMiddleTripHoldsWhatBothItsNeighboursNeed) {
   for (int64_t trips : {1, 2, 3}) {
     Problem problem;
     Value batch = temp("batch", 5);
@@ -198,13 +198,13 @@ TEST(Problem, TwoTripsHoldWhatAMiddleOneHolds) {
     problem.addInstruction(end, recipe("h", {out}, {e}, 1));
     ASSERT_TRUE(check(problem).ok()) << check(problem).message();
     Solution solution = baseSolution(problem);
-    // At m: the batch, t, u, its workspace; of several trips the sum, and z for
-    // the next one.
-    int64_t peak = 5 + 30 + 1 + 70 + (trips > 1 ? 100 + 50 : 0);
+    // At m: the batch, t, u, its workspace; of two trips the last has the sum;
+    // of three the middle one has z for the next one, too.
+    int64_t peak =
+        5 + 30 + 1 + 70 + (trips > 1 ? 100 : 0) + (trips > 2 ? 50 : 0);
     EXPECT_EQ(simulate(problem, solution)->peakBytes, peak);
     EXPECT_EQ(verifySolution(problem, solution, {peak, 5 * trips + 2, -1}),
               std::nullopt);
-    // The same plan fits with two trips and with three; its cost is its own.
     SolveOptions options;
     options.budgetBytes = peak;
     EXPECT_TRUE(solve(problem, options)->feasible);
@@ -224,7 +224,7 @@ TEST(Problem, CheckNamesWhatIsMalformed) {
   p = chain.problem;
   p.recipes[5].overwrites.clear();
   EXPECT_EQ(check(p).message(),
-            "recipe 'update' makes 'p'' but not in place of 'p'");
+            "'update' reads and writes the home of 'p'', but not in place");
   p = chain.problem;
   p.segments[0].instructions.pop_back();
   EXPECT_EQ(check(p).message(),

@@ -78,7 +78,7 @@ TEST(Planners, OneIsAddedInCpp) {
       });
   EXPECT_EQ(planners().size(), before);
   EXPECT_EQ(failureOf("again"),
-            "the answer of planner 'again' is wrong: the solution has 0 "
+            "the answer of planner 'again' is wrong: lists: the solution has 0 "
             "segments, the problem 1");
 }
 
@@ -91,9 +91,10 @@ TEST(Planners, ProgramsMayDoAnything) {
             "the external planner 'kill -9 $$ #' ended with signal 9");
   EXPECT_EQ(failureOf("exec:echo 0 1 two #"),
             "the planner's answer has no number after 2 of them");
-  EXPECT_EQ(failureOf("exec:true #"),
-            "the answer of planner 'exec:true #' is wrong: instruction 'n0' "
-            "runs 0 times for itself, not once");
+  EXPECT_EQ(
+      failureOf("exec:true #"),
+      "the answer of planner 'exec:true #' is wrong: lists: instruction 'n0' "
+      "runs 0 times for itself, not once");
   EXPECT_EQ(failureOf("exec:echo 0 1 77 #"), "the sequence names node 77 of 6");
   // Whether it waits, writes without end, or has closed its output.
   for (std::string command :

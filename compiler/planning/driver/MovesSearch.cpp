@@ -77,14 +77,10 @@ public:
 
 private:
   absl::Status prove() {
-    absl::StatusOr<SpaceCertificate> proof =
-        ascendSpaces(problem, {.steps = amounts.boundSteps});
-    if (!proof.ok())
-      return proof.status();
-    absl::StatusOr<int64_t> proven = provenMakespan(problem, *proof);
+    best.proof = ascendSpaces(problem, {.steps = amounts.boundSteps});
+    absl::StatusOr<int64_t> proven = provenMakespan(problem, best.proof);
     if (!proven.ok())
       return proven.status();
-    best.proof = std::move(*proof);
     best.provenMakespan = *proven;
     return absl::OkStatus();
   }

@@ -1,4 +1,4 @@
-#include "compiler/planning/model/VerifySpaces.h"
+#include "compiler/planning/model/VerifyWalk.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -36,10 +36,9 @@ struct Entry {
   std::vector<std::pair<int32_t, int32_t>> oldHomes;
 };
 
-class SpaceWalk {
+class Walk {
 public:
-  SpaceWalk(const Problem &problem, const Solution &solution,
-            SpaceMeasure &measure)
+  Walk(const Problem &problem, const Solution &solution, WalkMeasure &measure)
       : problem(problem), solution(solution), measure(measure),
         meaning(problem.values.size(), kUnmade),
         initial(problem.values.size(), kUnmade),
@@ -69,7 +68,7 @@ private:
   bool onDevice(const Recipe &r) const {
     for (const std::vector<ValueId> *list : {&r.reads, &r.writes})
       for (ValueId v : *list)
-        if (problem.spaces[problem.values[v].space].kind == SpaceKind::Device)
+        if (problem.values[v].space == 0)
           return true;
     return false;
   }
@@ -93,7 +92,7 @@ private:
 
   const Problem &problem;
   const Solution &solution;
-  SpaceMeasure &measure;
+  WalkMeasure &measure;
   std::vector<ValueId> homes; // Per main form.
   std::vector<Version> versions;
   std::vector<Entry> entries;
@@ -107,7 +106,7 @@ private:
   std::vector<Wide> bytes;        // Per space.
 };
 
-Defect SpaceWalk::chooseHomes() {
+Defect Walk::chooseHomes() {
   homes.assign(problem.values.size(), kNone);
   for (ValueId h : solution.homes) {
     if (h < 0 || size_t(h) >= problem.values.size())
@@ -152,7 +151,7 @@ Defect SpaceWalk::chooseHomes() {
   return std::nullopt;
 }
 
-Defect SpaceWalk::nameSegment(SegmentId s) {
+Defect Walk::nameSegment(SegmentId s) {
   const Segment &segment = problem.segments[s];
   std::vector<ValueId> carried;
   std::vector<char> makes(problem.values.size(), 0);
@@ -183,7 +182,7 @@ Defect SpaceWalk::nameSegment(SegmentId s) {
   return std::nullopt;
 }
 
-Defect SpaceWalk::nameTrip(SegmentId s, bool first) {
+Defect Walk::nameTrip(SegmentId s, bool first) {
   busyUntil.assign(problem.values.size(), -1);
   const std::vector<Execution> &list = solution.segments[s];
   size_t base = entries.size();
@@ -208,7 +207,7 @@ Defect SpaceWalk::nameTrip(SegmentId s, bool first) {
   return std::nullopt;
 }
 
-Defect SpaceWalk::nameEntry(SegmentId s, int32_t index, Entry &entry) {
+Defect Walk::nameEntry(SegmentId s, int32_t index, Entry &entry) {
   const Recipe &r = *entry.recipe;
   int32_t at = entry.start;
   for (ValueId v : r.reads) {
@@ -228,15 +227,14 @@ Defect SpaceWalk::nameEntry(SegmentId s, int32_t index, Entry &entry) {
   bool copies = r.reads.size() == 1 && r.writes.size() == 1 &&
                 mainOf(r.reads[0]) == mainOf(r.writes[0]);
   if (copies && entry.reads[0] == kNothing) {
-    EngineKind kind = problem.engines[r.engine].kind;
-    entry.idle = kind != EngineKind::Compute && kind != EngineKind::Host;
+    entry.idle = infoOf(problem.engines[r.engine].kind).copies;
     meaning[r.writes[0]] = kNothing;
     return std::nullopt;
   }
   return nameWrites(entry, at);
 }
 
-Defect SpaceWalk::nameWrites(Entry &entry, int32_t at) {
+Defect Walk::nameWrites(Entry &entry, int32_t at) {
   const Recipe &r = *entry.recipe;
   for (ValueId w : r.writes) {
     if (busyUntil[w] > at)
@@ -262,7 +260,7 @@ Defect SpaceWalk::nameWrites(Entry &entry, int32_t at) {
 }
 
 /// R4: the list overwrites each storage once and takes each must.
-Defect SpaceWalk::checkTakes(const Entry &entry) const {
+Defect Walk::checkTakes(const Entry &entry) const {
   const Recipe &r = *entry.recipe;
   const std::vector<int32_t> &taken = entry.execution->overwrites;
   for (size_t i = 0; i < taken.size(); ++i)
@@ -278,7 +276,7 @@ Defect SpaceWalk::checkTakes(const Entry &entry) const {
   return std::nullopt;
 }
 
-Defect SpaceWalk::checkHomes() {
+Defect Walk::checkHomes() {
   needed.assign(versions.size(), 0);
   held.assign(versions.size(), 0);
   taker.assign(versions.size(), kNone);
@@ -302,7 +300,7 @@ Defect SpaceWalk::checkHomes() {
 }
 
 /// Time of the entries [begin, end), one trip (R12).
-Wide SpaceWalk::timeOf(size_t begin, size_t end) const {
+Wide Walk::timeOf(size_t begin, size_t end) const {
   std::vector<Wide> ends(end - begin, 0), engineEnd(problem.engines.size(), 0);
   Wide computed = 0, awaited = 0, complete = 0, latest = 0;
   for (size_t at = begin; at < end; ++at) {
@@ -334,7 +332,7 @@ Wide SpaceWalk::timeOf(size_t begin, size_t end) const {
   return latest;
 }
 
-void SpaceWalk::change(int32_t version, int needs, int holds) {
+void Walk::change(int32_t version, int needs, int holds) {
   const Value &value = problem.values[versions[version].value];
   bool was = needed[version] || held[version];
   needed[version] = char(needs);
@@ -344,7 +342,7 @@ void SpaceWalk::change(int32_t version, int needs, int holds) {
 }
 
 std::vector<std::pair<int32_t, int32_t>>
-SpaceWalk::takesOf(const Entry &entry) const {
+Walk::takesOf(const Entry &entry) const {
   std::vector<std::pair<int32_t, int32_t>> takes;
   const Recipe &r = *entry.recipe;
   auto at = [](const std::vector<ValueId> &list, ValueId v) {
@@ -363,7 +361,7 @@ SpaceWalk::takesOf(const Entry &entry) const {
 }
 
 /// Walks back over an entry's Done.
-void SpaceWalk::hold(const Entry &entry) {
+void Walk::hold(const Entry &entry) {
   for (const std::vector<int32_t> *list : {&entry.reads, &entry.writes})
     for (int32_t version : *list)
       if (version >= 0)
@@ -385,8 +383,8 @@ void SpaceWalk::hold(const Entry &entry) {
 
 /// R14: a new home takes only the old home's place, and declares that if it
 /// reads the old home.
-Defect SpaceWalk::checkHomePlace(const Entry &entry, int32_t old,
-                                 int32_t now) const {
+Defect Walk::checkHomePlace(const Entry &entry, int32_t old,
+                            int32_t now) const {
   const Recipe &r = *entry.recipe;
   bool reads = std::count(entry.reads.begin(), entry.reads.end(), old);
   for (int32_t o : entry.execution->overwrites) {
@@ -407,7 +405,7 @@ Defect SpaceWalk::checkHomePlace(const Entry &entry, int32_t old,
 }
 
 /// Walks back over an entry's Start.
-Defect SpaceWalk::release(const Entry &entry, int32_t at) {
+Defect Walk::release(const Entry &entry, int32_t at) {
   const Recipe &r = *entry.recipe;
   for (int32_t version : entry.reads)
     if (version >= 0 && taker[version] != kNone && taker[version] != at)
@@ -446,7 +444,7 @@ Defect SpaceWalk::release(const Entry &entry, int32_t at) {
   return std::nullopt;
 }
 
-Defect SpaceWalk::walkBack() {
+Defect Walk::walkBack() {
   for (int32_t at = int32_t(entries.size()) - 1; at >= 0; --at) {
     const Entry &entry = entries[at];
     if (at == entry.done)
@@ -462,8 +460,8 @@ Defect SpaceWalk::walkBack() {
 
 } // namespace
 
-std::optional<std::string>
-tmc::planning::measureSpaces(const Problem &problem, const Solution &solution,
-                             SpaceMeasure &measure) {
-  return SpaceWalk(problem, solution, measure).run();
+std::optional<std::string> tmc::planning::measureWalk(const Problem &problem,
+                                                      const Solution &solution,
+                                                      WalkMeasure &measure) {
+  return Walk(problem, solution, measure).run();
 }
