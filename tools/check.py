@@ -4,9 +4,11 @@
 
 Suites: format, rules, tidy, unit, lit, ctest, install, golden, steps, emulated, fuzz.
 Kernels and goldens run twice: as this build was configured, and as a processor with
-AVX2 would run them. The closing line is `N passed, M failed`, with `, K skipped` where
-something could not be run here, or takes longer than every change can wait and is left
-to --full; what and why is named above it.
+AVX2 would run them. A suite of UNREAD that passed in this build folder runs again when
+something changes that it depends on (tools/verdicts.py); --full runs all. The closing
+line is `N passed, M failed`, with `, K skipped` where something could not be run here, or
+takes longer than every change can wait and is left to --full; what and why is named above
+it.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import time
 
 import docs
 import escapes
+import verdicts
 
 # What every processor with AVX2 runs.
 AVX2_TARGET = "cpu:v3"
@@ -39,6 +42,7 @@ class Tally:
         self.failed = []
         self.skipped = []
         self.times = []  # (seconds, case), of the scripts that print times.
+        self.kept = 0  # Of those that passed: in an earlier run.
         self.full = full
 
     def is_left(self, what):
@@ -553,11 +557,35 @@ SUITES = [("format", check_format), ("rules", check_rules), ("steps", check_step
           ("golden", check_golden), ("emulated", check_emulated), ("unit", check_unit),
           ("ctest", check_ctest), ("lit", check_lit), ("tidy", check_tidy),
           ("fuzz", check_fuzz), ("install", check_install)]
+# Suites with verdicts that are kept, and the folders and files that each doesn't read. A
+# folder of sources is read through programs, which count by themselves.
+BUILT = ["compiler", "dialects", "passes", "frontends"]
+TEXTS = ["README.md", "docs", "bench", ".clang-format", ".clang-tidy"]
+LIT = ["test/compiler", "test/dialects", "test/docs", "test/passes", "test/tools"]
+STEPS = BUILT + TEXTS + LIT + ["test/unit"]
+UNREAD = {"unit": BUILT + TEXTS + ["test/golden", "test/steps", "test/cuda", "bin/tmc-cuda-tests"],
+          "lit": ["bin/tmc-*-tests"],
+          "golden": STEPS + ["test/steps", "test/cuda", "test/frontends", "bin/tmc-*-tests"],
+          "steps": STEPS + ["test/cuda", "bin/tmc-*-tests"],
+          "emulated": STEPS + ["test/steps", "test/frontends"]}
 # Cases of each suite that are shown with their times.
 SLOWEST = 10
 # At a time. Each suite keeps all cores busy by itself, but for its last test: then
 # another one does.
 SUITES_AT_A_TIME = 2
+
+
+def check_anew(keeper, suite, check, tally, build):
+    """Runs a suite, unless it passed with what it reads today."""
+    states = keeper.states(UNREAD[suite])
+    counts = keeper.kept(suite, states)
+    if counts:
+        tally.passed = tally.kept = counts["passed"]
+        tally.skipped = counts["skipped"]
+        return
+    check(tally, build)
+    if not tally.failed:
+        keeper.keep(suite, states, {"passed": tally.passed, "skipped": tally.skipped}, UNREAD[suite])
 
 
 def main():
@@ -573,11 +601,15 @@ def main():
     os.environ["XDG_CACHE_HOME"] = os.path.join(build, "cache")
     if args.full:
         os.environ["TMC_TEST_FULL"] = "1"  # test/unit/Rounds.h
+    keeper = verdicts.Verdicts(ROOT, build)
 
     def one(suite):
         name, check = suite
         tally, start = Tally(args.full), time.time()
-        check(tally, build)
+        if suite in UNREAD and not args.full:
+            check_anew(keeper, suite, check, tally, build)
+        else:
+            check(tally, build)
         print("%-8s %5d tests %7.1f s" % (name, tally.passed + len(tally.failed),
                                           time.time() - start), flush=True)
         for seconds, case in sorted(tally.times, reverse=True)[:SLOWEST]:
@@ -592,6 +624,10 @@ def main():
     skipped = [skip for tally in tallies for skip in tally.skipped]
     for skip in skipped:
         print("skipped: " + skip)
+    kept = sum(tally.kept for tally in tallies)
+    if kept:
+        print("kept: %d of those that passed did so in an earlier run of this folder, with the same"
+              " programs and files" % kept)
     line = "%d passed, %d failed" % (passed, failed)
     if skipped:
         line += ", %d skipped" % len(skipped)
