@@ -1,7 +1,11 @@
 """The small models that compiled steps are tested with."""
 
+import os
+
 # Parts of the way from the smallest budget to what is needed without one.
 BUDGETS = {"75 %": 0.75, "50 %": 0.5, "2 %": 0.02}
+# Steps in 16 and 8 bits get the others with tools/check --full: test/steps/draws.py draws budgets and precisions.
+NARROW_BUDGETS = list(BUDGETS) if os.environ.get("TMC_TEST_FULL") else ["2 %"]
 ADAMW = "adamw(weight_decay=0.1,clip=1.0)"
 
 # Name: graph, options of tmc compile, inputs (name: shape, kind), budgets, micro-batches, optimizer.
@@ -43,7 +47,7 @@ MODELS = {
     "gpt2-tiny, bf16": dict(
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=bf16"],
-        inputs={}, budgets=list(BUDGETS), micro=[]),
+        inputs={}, budgets=NARROW_BUDGETS, micro=[]),
     "gpt2-tiny, bf16 alone": dict(
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=bf16,gradients=bf16"],
@@ -53,18 +57,18 @@ MODELS = {
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=fp16",
                  "--loss-scale=dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"],
-        inputs={}, budgets=["50 %", "2 %"], micro=[]),
+        inputs={}, budgets=NARROW_BUDGETS, micro=[]),
     "gpt2-tiny, exported in 16 bits": dict(
         graph="test/models/gpt2-tiny-half.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={}, budgets=["2 %"],
         micro=[]),
     "gpt2-tiny, fp8": dict(
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=fp8,lm_head=bf16"],
-        inputs={}, budgets=list(BUDGETS), micro=[]),
+        inputs={}, budgets=NARROW_BUDGETS, micro=[]),
     "gpt2-tiny, fp8 delayed": dict(
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=fp8:delayed,lm_head=bf16"],
-        inputs={}, budgets=["50 %", "2 %"], micro=[]),
+        inputs={}, budgets=NARROW_BUDGETS, micro=[]),
     "llama-tiny, fp8 in blocks": dict(
         graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32", "--precision=fp8:block"],
         inputs={}, budgets=["2 %"], micro=[]),

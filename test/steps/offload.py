@@ -51,6 +51,9 @@ CASES = {
                                           ["--host-budget=600KiB", "--nvme=swap"]),
     "all, sgd": (dict(GPT2, optimizer="sgd(momentum=0.9)"), "all", []),
 }
+# Left to tools/check --full, unless asked for by --only: test/steps/pieces.py moves all in micro-batches, too, and
+# one case here goes on to a file.
+LEFT = ["all, 2 micro-batches", "all, 4 micro-batches"]
 
 
 class Offloaded(Case):
@@ -151,7 +154,8 @@ class Offloaded(Case):
 
 def cases(options, scratch):
     return [Offloaded(name, model, classes, flags, options, scratch)
-            for name, (model, classes, flags) in CASES.items() if options.only in name]
+            for name, (model, classes, flags) in CASES.items()
+            if options.only in name and (options.only or name not in LEFT or os.environ.get("TMC_TEST_FULL"))]
 
 
 if __name__ == "__main__":
