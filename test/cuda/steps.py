@@ -7,7 +7,8 @@ Each model of test/golden is compiled for cuda with all memory, and those of TIG
 a budget a hundredth of the way up from the smallest workable one. One step with
 plain SGD gives every gradient (test/golden/check.py says how). Each run is watched: a fault that
 the emulator finds ends it. The gradients are PyTorch's; and the parameters after the step have
-the same bits under both budgets and under every seed.
+the same bits under both budgets and under every seed. Of a model with both budgets each one runs with a seed
+of its own.
 
 Those of NARROW are compiled in 16 and 8 bits, too. What such a step is worth the interpreter says, which
 rounds at the same points (`tmc verify`); bits are compared as those of the others. It isn't asked of those
@@ -20,14 +21,14 @@ budget and where each form goes on from what the other saved; the copies are the
 fp16 the first step overflows and is skipped.
 
 Those of MOVED are trained with AdamW where parameters and moments leave the device and come back: their
-checkpoints are those of the step that moves nothing, under each seed, and where each goes on from what
-the other saved. In one case they go on to a file.
+checkpoints after MOVED_STEPS steps are those of the step that moves nothing, under each seed, and where each
+goes on from what the other saved. In one case they go on to a file.
 
 Those of SPLIT are compiled in micro-batches, too, of which the last may be smaller, or in tiles, or whose
 losses are taken in chunks: their gradients are PyTorch's of the whole batch.
 
 With --full those of FULL_ONLY are checked, too, all models are also compiled with a tight budget, those of
-COPIES in micro-batches, and there are six seeds in place of two. As many models are checked at once as there
+COPIES in micro-batches, and there are six seeds in place of two, with a tight budget one more. As many models are checked at once as there
 are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
 """
 
@@ -58,15 +59,17 @@ NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny
 UNDECIDED = ["gpt2-tiny, fp8:delayed"]  # By the interpreter.
 COPIES = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}
 COPY_STEPS = 4
+MOVED_STEPS = 2  # The second one fetches what the first one has moved.
 # Flags, and whether there is a file because the host has less room than the plan without one takes.
 MOVED = {"gpt2-tiny": [("", False), ("--micro-batches=2", False), ("", True)]}
 HOST_SHARE = 0.6
 SPLIT = {"mlp-small": ["--micro-batches=3"], "gpt2-tiny": ["--micro-batches=2 --loss-chunk=24", "--tiles=3"]}
 SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
-WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
-           os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",
+WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-fsanitize=thread",
            "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=alignment,bounds"]
+# Read before each step, and precompiled; a step names those of the runtime again.
+HEADERS = ["test/cuda/emulator/Emulator.h", "runtime/cuda/Fused.h", "runtime/kernels/Kernels.h", "runtime/step/Program.h"]
 FLAGS = ["-std=c++20", "-O1", "-g1", "-fPIC", "-march=x86-64-v3", "-ffp-contract=off", "-fno-tree-sra", "-w",
          "-I", ROOT, "-isystem", os.path.join(HERE, "emulator", "include")]
 
@@ -108,8 +111,8 @@ def rounded(values, kind):
     return array.array("H", (b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits)).tobytes()
 
 
-def train(directory, path, save, resume):
-    """In a process of its own: half of COPY_STEPS steps, or all of them; a digest of the checkpoint, the
+def train(directory, path, save, resume, steps):
+    """In a process of its own: so many steps; a digest of the checkpoint, the
     steps that were skipped, the copies, and those that aren't their parameters."""
     import check
     with open(path) as file:
@@ -117,7 +120,7 @@ def train(directory, path, save, resume):
     step = check.start(directory, golden, GOLDEN, 1)
     if resume != "none":
         step.call("tmc_step_resume", resume.encode())
-    for _ in range(COPY_STEPS // (1 if resume == "none" and "half" not in save else 2)):
+    for _ in range(int(steps)):
         check.feed(step, golden, GOLDEN)
         step.run(1e-3)
     step.call("tmc_step_save", save.encode())
@@ -165,7 +168,7 @@ def emit(options, directory, path, golden, precision, *more, optimizer=None, edi
             text = file.read()
         with open(at("step.cu"), "w") as file:
             file.write(edit(text))
-    made([options.cxx, *FLAGS, *WATCHED, "-x", "c++", "-c", at("step.cu"), "-o", at("step.o")])
+    made([options.cxx, *FLAGS, *WATCHED, "-include", options.headers, "-x", "c++", "-c", at("step.cu"), "-o", at("step.o")])
     made([options.cxx, "-shared", at("step.o"), options.watched, "-Wl,--whole-archive", options.library,
           "-Wl,--no-whole-archive", "-o", at("libstep.so")])
     with open(at("plan.json")) as file:
@@ -174,6 +177,13 @@ def emit(options, directory, path, golden, precision, *more, optimizer=None, edi
 
 def name_of(path):
     return os.path.basename(path).removesuffix(".json")
+
+
+def plans_and_seeds(options, loose, tight):
+    """Runs of a step: (label, directory, seed). Each has a seed of its own: two of them, one with a tight budget,
+    show that neither the plan nor the order of blocks changes a bit."""
+    seeds = options.seeds if options.full or not tight else options.seeds - 1
+    return [("all memory", loose, seed) for seed in range(seeds)] + ([("tight", tight, seeds)] if tight else [])
 
 
 def check_model(options, scratch, path, precision):
@@ -211,10 +221,8 @@ def check_model(options, scratch, path, precision):
         done = run([options.tmc, "verify", loose, "--steps=1", "--threads=1"],
                    env=dict(os.environ, TMC_EMULATOR_SEED="0"))
         report(f"{name}: the interpreter's numbers", done.returncode == 0, done.stdout)
-    for seed in range(options.seeds):
-        measure(loose, "all memory", seed)
-    if tight:
-        measure(tight, "tight", options.seeds)
+    for label, directory, seed in plans_and_seeds(options, loose, tight):
+        measure(directory, label, seed)
     report(f"{name}: the same bits", len(set(digests.values())) == 1,
            "\n".join(f"{label}, seed {seed}: {digest}" for (label, seed), digest in digests.items()))
     return rows
@@ -234,7 +242,7 @@ def check_split(options, scratch, path, flags):
         emit(options, tight, path, golden, "f32", *flags.split(), f"--budget={least + (most - least) // 100}")
     except Failed as failure:
         return [(name, False, str(failure))]
-    for label, each, seed in [("all memory", directory, seed) for seed in range(options.seeds)] + [("tight", tight, options.seeds)]:
+    for label, each, seed in plans_and_seeds(options, directory, tight):
         done = run([sys.executable, __file__, "--one", each, path], env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
         found = re.search(r"^digest (\w+)", done.stdout, re.M)
         rows.append((f"{name}, {label}, seed {seed}", done.returncode == 0 and found, f"ended with {done.returncode}\n{done.stdout}"))
@@ -269,7 +277,8 @@ def check_copies(options, scratch, path, precision):
     digests = {}
 
     def trained(label, form, save, resume="none", seed=0):
-        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume],
+        steps = COPY_STEPS // (2 if resume != "none" or "half" in save else 1)
+        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume, str(steps)],
                    env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
         found = dict(re.findall(r"^(digest|skipped|copies|wrong) (\w+)$", done.stdout, re.M))
         good = done.returncode == 0 and found.get("wrong") == "0" and (int(found["copies"]) > 0) == (kept[form] > 0) \
@@ -329,7 +338,8 @@ def check_moves(options, scratch, path, case):
                  (min(spaces["written_bytes"], spaces["read_bytes"], spaces["file"]["arena_bytes"]) > 0) == has_file, str(spaces)))
 
     def trained(label, form, save, resume="none", seed=0):
-        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume],
+        steps = MOVED_STEPS // (2 if resume != "none" or "half" in save else 1)
+        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume, str(steps)],
                    env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
         found = re.search(r"^digest (\w+)$", done.stdout, re.M)
         rows.append((f"{name}: {label}", done.returncode == 0 and found, f"ended with {done.returncode}\n{done.stdout}"))
@@ -342,7 +352,7 @@ def check_moves(options, scratch, path, case):
     for form, other in ("stays", "moves"), ("moves", "stays"):
         trained(f"half of {form}", form, f"{form}-half")
         trained(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
-    done = run([sys.executable, __file__, "--train", at("planted"), path, at("planted-half"), "none"],
+    done = run([sys.executable, __file__, "--train", at("planted"), path, at("planted-half"), "none", str(MOVED_STEPS)],
                env=dict(os.environ, TMC_EMULATOR_SEED="0"))
     # Whoever doesn't wait for a fetch races with it, or comes first.
     found = re.search("emulator: (race|uninitialised read)", done.stdout)
@@ -369,7 +379,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--bits", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--train", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--train", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.train:
         return train(*options.train)
@@ -396,7 +406,11 @@ def main():
     cases.sort(key=lambda case: case[0] is not check_copies)  # The longest first.
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        # What watches a step is the same for all.
+        # All steps begin with the same headers, and are watched by the same code.
+        options.headers = os.path.join(scratch, "step.h")
+        with open(options.headers, "w") as file:
+            file.writelines(f'#include "{header}"\n' for header in HEADERS)
+        made([options.cxx, *FLAGS, *WATCHED, "-x", "c++-header", options.headers, "-o", options.headers + ".gch"])
         options.watched = os.path.join(scratch, "watched.o")
         made([options.cxx, *FLAGS, "-c", os.path.join(HERE, "WatchedStep.cpp"), "-o", options.watched])
 
