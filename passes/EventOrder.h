@@ -21,7 +21,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#include <array>
 #include <vector>
 
 namespace tmc {
@@ -29,15 +28,15 @@ namespace tmc {
 class EventOrder {
 public:
   /// A kernel was launched.
-  void launched() { ++at[kCompute]; }
+  void launched() { ++at[EngineKind::Compute]; }
 
   /// Prints the waits before work of `engine` that reads the results of the
   /// works `makers`, numbered by the results of `started`.
-  void beforeStart(mem::Engine engine, llvm::ArrayRef<int32_t> makers,
+  void beforeStart(EngineKind engine, llvm::ArrayRef<int32_t> makers,
                    mlir::OpBuilder &b, mlir::Location loc);
   /// Prints the event of work that is now in the program; returns the work's
   /// number.
-  int32_t started(mem::Engine engine, mlir::OpBuilder &b, mlir::Location loc);
+  int32_t started(EngineKind engine, mlir::OpBuilder &b, mlir::Location loc);
   /// Prints the done of a work, and the kernels' wait if it touches the device.
   void done(int32_t work, bool touchesDevice, mlir::OpBuilder &b,
             mlir::Location loc);
@@ -47,25 +46,24 @@ public:
   void border(mlir::OpBuilder &b, mlir::Location loc);
 
 private:
-  static constexpr size_t kCompute = size_t(mem::Engine::Compute), kEngines = 6;
-  using Clock = std::array<int64_t, kEngines>;
+  using Clock = PerEngine<int64_t>;
   struct Event {
     int64_t number;
-    size_t engine;
+    EngineKind engine;
     Clock clock; // Entries that come before this event.
   };
 
-  Clock at = {};                          // Entries of each engine so far.
-  std::array<Clock, kEngines> known = {}; // Entries before the next entry.
-  std::vector<Event> works;               // Their events.
+  Clock at;                        // Entries of each engine so far.
+  PerEngine<Clock> known;          // Entries before the next entry.
+  std::vector<Event> works;        // Their events.
   std::vector<int32_t> overOnHost; // Done in this trip; no kernel waited.
-  std::array<int32_t, kEngines> last = {-1, -1, -1, -1, -1, -1};
+  PerEngine<int32_t> last = PerEngine<int32_t>::all(-1); // Works.
   int64_t events = 0;
-  Event computed = {-1, kCompute, {}}; // The kernels' last event.
+  Event computed = {-1, EngineKind::Compute, {}}; // The kernels' last event.
   bool computedIsFresh = false;
 
-  Event record(size_t engine, mlir::OpBuilder &b, mlir::Location loc);
-  void wait(const Event &event, size_t engine, mlir::OpBuilder &b,
+  Event record(EngineKind engine, mlir::OpBuilder &b, mlir::Location loc);
+  void wait(const Event &event, EngineKind engine, mlir::OpBuilder &b,
             mlir::Location loc);
 };
 

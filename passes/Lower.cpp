@@ -41,7 +41,7 @@ public:
     shareStorage();
     OpBuilder b(step);
     program = mem::ProgramOp::create(b, step.getLoc(), step.getSymNameAttr(),
-                                     b.getI64IntegerAttr(-1));
+                                     /*arena_bytes=*/mem::BytesAttr());
     if (std::optional<PlanRecord> plan = PlanRecord::of(step))
       plan->attachTo(program);
     b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
@@ -241,7 +241,7 @@ private:
       if (auto maker = inFlight.find(storageRoot(operand).getDefiningOp());
           maker != inFlight.end())
         makers.push_back(maker->second);
-    mem::Engine engine = mem::Engine::Host;
+    EngineKind engine = EngineKind::Host;
     if (auto kernel = dyn_cast<KernelOpInterface>(op)) {
       order.beforeStart(engine, makers, b, op->getLoc());
       lowerLaunch(kernel, b);
@@ -250,8 +250,9 @@ private:
       Value source = memrefOf(op->getOperand(0), b);
       Value target = wholeBuffer(stated.idOf.lookup(op->getResult(0)),
                                  op->getResult(0).getType(), b);
-      engine = *mem::copyEngine(mem::spaceOf(tmc::bufferOf(source).getType()),
-                                mem::spaceOf(tmc::bufferOf(target).getType()));
+      engine = copyEngine(mem::spaceOf(tmc::bufferOf(source).getType()),
+                          mem::spaceOf(tmc::bufferOf(target).getType()))
+                   ->kind;
       order.beforeStart(engine, makers, b, op->getLoc());
       auto instance =
           op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
@@ -262,11 +263,11 @@ private:
   }
 
   void lowerDone(Operation *start, OpBuilder &b) {
-    auto onDevice = [](Value value) {
-      return train::spaceOf(value.getType()) == train::Space::Device;
+    auto isThere = [](Value value) {
+      return onDevice(train::spaceOf(value.getType()));
     };
-    bool touches = llvm::any_of(start->getOperands(), onDevice) ||
-                   llvm::any_of(start->getResults(), onDevice);
+    bool touches = llvm::any_of(start->getOperands(), isThere) ||
+                   llvm::any_of(start->getResults(), isThere);
     order.done(inFlight.lookup(start), touches, b, start->getLoc());
     inFlight.erase(start);
   }

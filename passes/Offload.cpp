@@ -61,41 +61,38 @@ static constexpr int64_t kLeastPart = 1024;
 /// The runtime's table of the file's blocks is in the host's memory. This
 /// reserves the size for the largest possible file.
 static void reserveFileTable(planning::Problem &problem) {
-  if (problem.spaces.size() <= size_t(kFileSpace))
+  std::optional<planning::SpaceId> file = spaceOf(problem, SpaceKind::File);
+  if (!file)
     return;
   int64_t most = 0;
   for (const planning::Value &value : problem.values)
-    most += value.space == kFileSpace ? value.bytes : 0;
-  int64_t budget = problem.spaces[kFileSpace].budgetBytes;
+    most += value.space == *file ? value.bytes : 0;
+  int64_t budget = problem.spaces[*file].budgetBytes;
   if (budget >= 0)
     most = std::min(most, budget);
-  problem.spaces[kHostSpace].reservedBytes =
-      (most + kFileAlignment - 1) / kFileAlignment * kFileTableBytesOfBlock;
+  constexpr int64_t block = infoOf(SpaceKind::File).alignment;
+  problem.spaces[*spaceOf(problem, SpaceKind::Host)].reservedBytes =
+      (most + block - 1) / block * kFileTableBytesOfBlock;
 }
 
 absl::Status tmc::offerMoves(StepProblem &stated, const OffloadSpec &spec,
                              const Target &target,
-                             const SpaceBudgets &budgets) {
+                             const PerSpace<int64_t> &budgets) {
   planning::Problem &problem = stated.problem;
-  planning::MoveOptions options = moveOptionsOf(target);
+  planning::MoveOptions options = moveOptionsOf(target, budgets);
   options.activations = spec.activations;
   options.optimizer = spec.optimizer;
   options.parameters = spec.parameters;
-  if (budgets.host >= 0)
-    options.hostBudget = budgets.host;
-  if (budgets.file == 0)
-    options.fileRead.bandwidth = options.fileWrite.bandwidth = 0;
-  else if (budgets.file > 0)
-    options.fileBudget = budgets.file;
   absl::StatusOr<planning::Profile> all =
       planning::simulate(problem, planning::baseSolution(problem));
   if (!all.ok())
     return all.status();
   options.leastBytes = std::clamp<int64_t>(all->peakBytes / kLeastPart,
-                                           kHostAlignment, options.leastBytes);
+                                           infoOf(SpaceKind::Host).alignment,
+                                           options.leastBytes);
   if (absl::Status status = offerMoves(stated, options); !status.ok())
     return status;
   reserveFileTable(problem);
-  problem.spaces[0].budgetBytes = budgets.device;
+  problem.spaces[0].budgetBytes = budgets.device();
   return absl::OkStatus();
 }

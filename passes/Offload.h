@@ -44,17 +44,11 @@ struct OffloadSpec {
 mlir::FailureOr<OffloadSpec> offloadNamed(mlir::Operation *op,
                                           llvm::StringRef text);
 
-/// Bytes that a plan may take of each space.
-struct SpaceBudgets {
-  int64_t device = -1; // -1: no limit.
-  int64_t host = -1;   // -1: the target's memory.
-  int64_t file = 0;    // 0: there is none; -1: the target's.
-};
-
 /// Adds the moves that `spec` allows to a step's problem, at the rates of
-/// `target`, and sets its budgets.
+/// `target`, and sets its budgets: bytes that a plan may take of each space
+/// (compiler/analysis/HostMoves.h).
 absl::Status offerMoves(StepProblem &stated, const OffloadSpec &spec,
-                        const Target &target, const SpaceBudgets &budgets);
+                        const Target &target, const PerSpace<int64_t> &budgets);
 
 } // namespace tmc
 

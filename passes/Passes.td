@@ -336,10 +336,10 @@ def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
     Option<"offload", "offload", "std::string", /*default=*/"\"none\"",
            "What may leave the device: none, auto, all, or a list of "
            "activations, optimizer and parameters">,
-    Option<"hostBudget", "host-budget", "int64_t", /*default=*/"-1",
-           "Bytes of host memory that it may take; -1: the target's">,
-    Option<"fileBudget", "file-budget", "int64_t", /*default=*/"0",
-           "Bytes of files that it may take; -1: no limit">,
+    ListOption<"beside", "beside", "int64_t",
+           "Bytes that it may take of each space beside the device, in the "
+           "machine's order: host, file; -1: as many as the target has "
+           "(default; 0 of a file)">,
   ];
 }
 

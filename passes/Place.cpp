@@ -22,25 +22,27 @@ struct Place : impl::PlaceBase<Place> {
   void runOnOperation() override {
     mem::ProgramOp program = getOperation();
     MemLiveness liveness = memLiveness(program);
-    for (mem::SpaceKind space : kMemSpaces)
-      if (failed(checkPeak(program, liveness, space)) ||
-          failed(place(program, liveness, space)))
+    PerSpace<int64_t> arenaBytes;
+    for (const SpaceInfo &space : kSpaces)
+      if (failed(checkPeak(program, liveness, space.kind)) ||
+          failed(place(liveness, space.kind, arenaBytes[space.kind])))
         return signalPassFailure();
+    program.setArenaBytes(arenaBytes);
   }
 
 private:
-  int64_t alignmentIn(mem::SpaceKind space) const {
-    return alignmentOf(planning::SpaceId(space), alignment);
+  int64_t alignmentIn(SpaceKind space) const {
+    return alignmentOf(space, alignment);
   }
 
-  LogicalResult place(mem::ProgramOp program, const MemLiveness &liveness,
-                      mem::SpaceKind space) {
+  LogicalResult place(const MemLiveness &liveness, SpaceKind space,
+                      int64_t &arenaBytes) {
     int64_t unit = alignmentIn(space);
     auto [indices, problem] = liveness.buffersIn(space, unit);
     if (std::optional<std::string> wrong = planning::checkArena(problem))
       return defect(*wrong);
     planning::PackOptions options;
-    if (space == mem::SpaceKind::Device)
+    if (onDevice(space))
       options = {.seed = uint64_t(int64_t(seed)), .effort = effort};
     planning::Packing packing = planning::packSorted(problem, options);
     if (std::optional<std::string> wrong =
@@ -48,14 +50,13 @@ private:
       return defect(*wrong);
     for (auto [index, offset] : llvm::zip(indices, packing.offsets))
       mem::BufferOp(liveness.buffers[index]).setOffset(offset);
-    setArenaBytes(program, space,
-                  (packing.arenaBytes + unit - 1) / unit * unit);
+    arenaBytes = (packing.arenaBytes + unit - 1) / unit * unit;
     return success();
   }
 
   /// Compares the plan's live peak with that of the program.
   LogicalResult checkPeak(mem::ProgramOp program, const MemLiveness &liveness,
-                          mem::SpaceKind space) {
+                          SpaceKind space) {
     std::optional<PlanRecord> plan = PlanRecord::of(program);
     if (!plan)
       return success();

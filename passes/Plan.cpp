@@ -95,8 +95,8 @@ private:
 
   void planWithMoves(StepProblem &stated, const OffloadSpec &spec,
                      const Target &device) {
-    absl::StatusOr<MovedStep> moved = planMoves(
-        stated, spec, {budget, hostBudget, fileBudget}, device, hooks);
+    absl::StatusOr<MovedStep> moved =
+        planMoves(stated, spec, budgets(), device, hooks);
     if (!moved.ok())
       return defect(moved.status().ToString());
     moved->record.attachTo(getOperation());
@@ -108,13 +108,30 @@ private:
       signalPassFailure();
   }
 
+  /// The budget of each space, as options state them.
+  PerSpace<int64_t> budgets() {
+    PerSpace<int64_t> bytes;
+    size_t next = 0;
+    for (auto [space, its] : bytes) {
+      if (onDevice(space.kind))
+        its = budget;
+      else if (next < beside.size())
+        its = beside[next++];
+      else
+        its = space.hasAddresses ? -1 : 0;
+    }
+    return bytes;
+  }
+
   void reportSpacesOverBudget(const StepProblem &stated,
                               const MovedStep &moved) {
     InFlightDiagnostic diag =
         emitFault(getOperation().getLoc(), FailureKind::OverBudget)
         << "no plan was found within the budget of " << inMiB(budget);
-    if (hostBudget >= 0)
-      diag << " and " << inMiB(hostBudget) << " of host memory";
+    for (auto [space, bytes] : budgets()) {
+      if (!onDevice(space.kind) && space.hasAddresses && bytes >= 0)
+        diag << " and " << inMiB(bytes) << " of " << space.name << " memory";
+    }
     int64_t smallest = moved.record.smallestFoundBytes;
     diag.attachNote() << "the smallest budget for which a plan is known is "
                       << (smallest < 0 ? std::string("unknown")
@@ -129,7 +146,7 @@ private:
   void writeDown(const StepProblem &stated, const planning::Plan &plan) {
     const planning::Problem &problem = stated.problem;
     PlanRecord record;
-    record.livePeakBytes = plan.peakBytes;
+    record.livePeakBytes.device() = plan.peakBytes;
     record.reservedBytes = problem.reservedBytes;
     record.costPs = planning::costOf(problem, plan.solution);
     record.unconstrainedCostPs = planning::baseCost(problem);

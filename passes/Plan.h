@@ -45,7 +45,7 @@ struct MovedStep {
 };
 absl::StatusOr<MovedStep> planMoves(StepProblem &stated,
                                     const OffloadSpec &spec,
-                                    const SpaceBudgets &budgets,
+                                    const PerSpace<int64_t> &budgets,
                                     const Target &target,
                                     const PlanHooks &hooks);
 

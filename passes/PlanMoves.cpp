@@ -13,8 +13,10 @@ namespace {
 /// Counts the moved bytes and the recomputations of a plan.
 void countMoves(const Problem &problem, const Solution &solution,
                 PlanRecord &record) {
-  record.recomputedOps = record.toHostBytes = record.toDeviceBytes =
-      record.readBytes = record.writtenBytes = 0;
+  record.recomputedOps = 0;
+  for (auto [engine, bytes] : record.movedBytes) {
+    bytes = engine.copies ? 0 : -1;
+  }
   for (size_t s = 0; s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s]) {
       if (e.phase == Phase::Done)
@@ -24,24 +26,8 @@ void countMoves(const Problem &problem, const Solution &solution,
         record.recomputedOps += e.instruction == kNone;
         continue;
       }
-      int64_t bytes =
+      record.movedBytes[problem.engines[r.engine].kind] +=
           problem.values[r.reads[0]].bytes * problem.segments[s].trips;
-      switch (problem.engines[r.engine].kind) {
-      case EngineKind::DeviceToHost:
-        record.toHostBytes += bytes;
-        break;
-      case EngineKind::HostToDevice:
-        record.toDeviceBytes += bytes;
-        break;
-      case EngineKind::FileRead:
-        record.readBytes += bytes;
-        break;
-      case EngineKind::FileWrite:
-        record.writtenBytes += bytes;
-        break;
-      default:
-        break;
-      }
     }
 }
 
@@ -62,7 +48,7 @@ absl::Status verifyFitted(const Problem &problem, const SpacePlan &plan) {
 
 absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
                                          const OffloadSpec &spec,
-                                         const SpaceBudgets &budgets,
+                                         const PerSpace<int64_t> &budgets,
                                          const Target &target,
                                          const PlanHooks &hooks) {
   MovedStep moved;
@@ -80,7 +66,8 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
   const Problem &problem = stated.problem;
   SpaceFitOptions how;
   for (SpaceId s = 0; s < SpaceId(problem.spaces.size()); ++s)
-    how.alignments.push_back(alignmentOf(s, target.arenaAlignment));
+    how.alignments.push_back(
+        alignmentOf(problem.spaces[s].kind, target.arenaAlignment));
   absl::StatusOr<FittedSpaces> fitted =
       hooks.fit ? hooks.fit(problem, how) : fitSpaces(problem, how);
   if (!fitted.ok())
@@ -97,10 +84,8 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
   if (!profile.ok())
     return profile.status();
   const std::vector<int64_t> &peaks = moved.fitted.layoutPeakBytes;
-  record.livePeakBytes = peaks[0];
-  record.hostPeakBytes = peaks[kHostSpace];
-  if (peaks.size() > size_t(kFileSpace))
-    record.filePeakBytes = peaks[kFileSpace];
+  for (size_t s = 0; s < peaks.size(); ++s)
+    record.livePeakBytes[problem.spaces[s].kind] = peaks[s];
   record.costPs = plan.makespan;
   record.boundPs = plan.provenMakespan;
   record.peakByClass = profile->peakBytes == peaks[0]
@@ -108,7 +93,7 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
                            : layoutPeakByClass(problem, plan.solution);
   countMoves(problem, plan.solution, record);
   for (size_t e = 0; e < problem.engines.size(); ++e) {
-    int64_t &busy = record.busyPs[size_t(problem.engines[e].kind)];
+    int64_t &busy = record.busyPs[problem.engines[e].kind];
     busy = std::max<int64_t>(busy, 0) + profile->engineBusy[e];
   }
 

@@ -250,11 +250,12 @@ LogicalResult verifyPlaced(ModuleOp module, int64_t alignment) {
   mem::ProgramOp program = *module.getOps<mem::ProgramOp>().begin();
   MemLiveness liveness = memLiveness(program);
   std::optional<PlanRecord> plan = PlanRecord::of(program);
-  for (mem::SpaceKind space : kMemSpaces) {
-    int64_t unit = alignmentOf(planning::SpaceId(space), alignment);
+  for (const SpaceInfo &row : kSpaces) {
+    const SpaceKind space = row.kind;
+    int64_t unit = alignmentOf(space, alignment);
     auto [indices, problem] = liveness.buffersIn(space, unit);
     planning::Packing packing;
-    packing.arenaBytes = arenaBytesOf(program, space);
+    packing.arenaBytes = program.arenaBytesIn(space);
     for (size_t index : indices) {
       mem::BufferOp buffer = liveness.buffers[index];
       int64_t bytes = sizeInBytes(buffer.getMemref().getType());

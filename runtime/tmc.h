@@ -49,7 +49,7 @@ typedef struct tmc_options {
   int32_t check_finite; /* 1: fail at the first launch that makes NaN or Inf */
   uint64_t seed;        /* of dropout and other draws; default 0 */
   /* For plans that move values: */
-  const char *nvme_directory;   /* of the file arena; null: the directory of
+  const char *nvme_directory;   /* of the swap file; null: the directory of
                                    tmc compile --nvme */
   int32_t host_threads;         /* for updates on the host; 0: the free cores */
   double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
@@ -94,8 +94,8 @@ typedef struct tmc_tensor {
 } tmc_tensor;
 
 typedef struct tmc_statistics {
-  int64_t arena_bytes;      /* planned and mapped */
-  int64_t high_water_bytes; /* touched pages of the arena */
+  int64_t arena_bytes;      /* of the device, planned and mapped */
+  int64_t high_water_bytes; /* touched pages of that arena */
   int64_t allocations; /* of more than 1 KiB outside it, in the last step */
   int64_t largest_allocation_bytes; /* outside it, in the last step */
   int64_t steps;                    /* done so far, including resumed ones */
@@ -104,9 +104,14 @@ typedef struct tmc_statistics {
   double loss_scale;     /* of the next step; NaN if there is none */
   int64_t skipped_steps; /* so far, with gradients that weren't finite */
   int64_t saturations;   /* so far, of 8-bit codes; -1: scales always fit */
-  /* In addition to the device's arena; 0 if the plan has none. */
-  int64_t host_arena_bytes, host_high_water_bytes, file_arena_bytes;
 } tmc_statistics;
+
+/* A memory in which the step keeps bytes. */
+typedef struct tmc_space {
+  const char *name;         /* "device", "host", "file" */
+  int64_t arena_bytes;      /* planned; 0 if the plan keeps nothing there */
+  int64_t high_water_bytes; /* touched pages of the arena; 0 for a file */
+} tmc_space;
 
 TMC_API void tmc_options_init(tmc_options *options);
 
@@ -164,6 +169,11 @@ TMC_API int tmc_step_resume(tmc_step *step, const char *directory);
 
 TMC_API int tmc_step_get_statistics(const tmc_step *step,
                                     tmc_statistics *statistics);
+
+/* The memories of the step; number 0 is the device's. */
+TMC_API int64_t tmc_step_space_count(const tmc_step *step);
+TMC_API int tmc_step_space(const tmc_step *step, int64_t index,
+                           tmc_space *space);
 
 #ifdef __cplusplus
 }

@@ -121,7 +121,7 @@ struct ModelFlags {
           "                          parameters, or auto (all, if it doesn't "
           "fit without)"),
       TMC_MODEL_FLAG};
-  cl::opt<std::string> hostBudget{
+  cl::opt<std::string> hostMemory{
       "host-budget", cl::value_desc("SIZE"),
       cl::desc("bytes of host memory for it (default: as many as it takes)"),
       TMC_MODEL_FLAG};
@@ -265,11 +265,11 @@ Expected<void> ModelFlags::readOffload(CompileOptions &options) {
   if (!spec)
     return Failure::usage("--" + llvm::toString(spec.takeError()));
   options.offload = *spec;
-  if (!hostBudget.empty()) {
-    Expected<int64_t> bytes = parseSize(hostBudget);
+  if (!hostMemory.empty()) {
+    Expected<int64_t> bytes = parseSize(hostMemory);
     if (!bytes)
       return std::move(bytes.failure());
-    options.hostBudget = *bytes;
+    options.budgetBytes[SpaceKind::Host] = *bytes;
   }
   if (!nvme.empty()) {
     llvm::StringRef text = nvme.getValue();
@@ -281,12 +281,12 @@ Expected<void> ModelFlags::readOffload(CompileOptions &options) {
       Expected<int64_t> bytes = parseSize(size.str());
       if (!bytes)
         return std::move(bytes.failure());
-      options.fileBudget = *bytes;
+      options.budgetBytes[SpaceKind::File] = *bytes;
     }
     options.fileDirectory = directory.str();
   }
   for (const auto &[flag, text] :
-       {std::pair("--host-budget", hostBudget.getValue()),
+       {std::pair("--host-budget", hostMemory.getValue()),
         {"--nvme", nvme.getValue()}})
     if (!text.empty() && spec->isNone())
       return Failure::usage(std::string(flag) +
@@ -304,7 +304,7 @@ Expected<CompileOptions> ModelFlags::read() {
     Expected<int64_t> bytes = parseSize(budget);
     if (!bytes)
       return std::move(bytes.failure());
-    options.budgetBytes = *bytes;
+    options.budgetBytes.device() = *bytes;
   }
   options.target = target;
   auto count = [&](const char *flag, const std::string &text, auto &value,

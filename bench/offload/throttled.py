@@ -70,8 +70,8 @@ class Bench:
     def target(self, gigabytes):
         """A target file whose links have this bandwidth, or what was measured if that is less; None: as measured."""
         described = copy.deepcopy(self.here)
-        for link in "to_host", "to_device":
-            channel = described["host"][link]
+        for link in "d2h", "h2d":
+            channel = described["engines"][link]
             if gigabytes:
                 channel["bytes_per_second"] = min(channel["bytes_per_second"], gigabytes * 1e9)
         path = os.path.join(self.scratch, f"links-{gigabytes}.json")
@@ -129,8 +129,8 @@ class Bench:
                     say(f"{name} {'moves nothing' if plan else 'does not fit'}")
                     continue
                 spaces = plan["spaces"]
-                figures = [gigabytes, plan["arena_bytes"] // MIB, spaces["host"]["arena_bytes"] // MIB, spaces["to_host_bytes"] // MIB,
-                           spaces["to_device_bytes"] // MIB, spaces["host_updates"], plan["recomputed_ops"],
+                figures = [gigabytes, plan["arena_bytes"] // MIB, spaces["host"]["arena_bytes"] // MIB, spaces["moved_bytes"]["d2h"] // MIB,
+                           spaces["moved_bytes"]["h2d"] // MIB, spaces["host_updates"], plan["recomputed_ops"],
                            f"{sum(spaces['waits_s'].values()):.2f}"]
                 self.add(lines, figures, plan, self.median(step, gigabytes))
         return lines
@@ -143,7 +143,7 @@ class Bench:
     @staticmethod
     def seconds_of_links(plan):
         busy = plan["spaces"]["busy_s"]
-        return busy["device-to-host"] + busy["host-to-device"]
+        return busy["d2h"] + busy["h2d"]
 
     def balanced(self):
         """The bandwidth and the budget at which transfers take as long as kernels."""
@@ -154,7 +154,7 @@ class Bench:
                 gigabytes = round(speed * 2 * over / self.kernels * 1e-9, 4)
                 more = ["--offload=activations", f"--budget={self.most - over}"]
                 plan = self.plan(gigabytes, *more)
-                if not plan or not plan["spaces"] or not plan["spaces"]["to_host_bytes"]:
+                if not plan or not plan["spaces"] or not plan["spaces"]["moved_bytes"]["d2h"]:
                     continue
                 part = self.seconds_of_links(plan) / plan["spaces"]["busy_s"]["compute"]
                 say(f"budget {(self.most - over) // MIB} MiB, {gigabytes} GB/s: transfers take {part:.2f} of kernels, "
@@ -173,7 +173,7 @@ class Bench:
         predicted = 1 - (plan["step_time_s"] - busy["compute"]) / links
         return ["| links, GB/s | device, MiB | out and in, MiB | launches again | kernels, s | transfers, s | predicted, s "
                 "| hidden | measured, s | links not held back, s | hidden |", "|---|---|---|---|---|---|---|---|---|---|---|",
-                f"| {gigabytes} | {plan['arena_bytes'] // MIB} of {self.most // MIB} | {plan['spaces']['to_host_bytes'] // MIB} each "
+                f"| {gigabytes} | {plan['arena_bytes'] // MIB} of {self.most // MIB} | {plan['spaces']['moved_bytes']['d2h'] // MIB} each "
                 f"| {plan['recomputed_ops']} | {busy['compute']:.2f} | {links:.2f} | {plan['step_time_s']:.2f} | {100 * predicted:.1f} % "
                 f"| {held:.2f} | {free:.2f} | {100 * (1 - (held - free) / links):.1f} % |"]
 

@@ -133,8 +133,9 @@ private:
   DenseMap<std::pair<Value, Value>, Value> views;
   DenseMap<Operation *, int64_t> instances;
 
-  train::Space spaceOf(ValueId id) const {
-    return train::Space(problem.problem.values[id].space);
+  SpaceKind spaceOf(ValueId id) const {
+    const planning::Problem &stated = problem.problem;
+    return stated.spaces[stated.values[id].space].kind;
   }
   Value rootOf(ValueId id) const {
     return problem.valueOf[problem.problem.contentOf(id)];
@@ -242,11 +243,13 @@ private:
       }
       operands.map(operand, onForm(operand, formIn(recipe.reads, root), b));
     }
+    const SpaceKind reached =
+        infoOf(problem.problem.engines[recipe.engine].kind).writes;
     Operation *made = b.clone(*op, operands);
     made->setAttr(train::TrainDialect::kOnHost, b.getUnitAttr());
     for (auto [result, mine] :
          llvm::zip(op->getResults(), made->getResults())) {
-      mine.setType(train::inSpace(mine.getType(), train::Space::Host));
+      mine.setType(train::inSpace(mine.getType(), reached));
       if (ValueId form = problem.idOf.count(result)
                              ? formIn(recipe.writes, result)
                              : kNone;

@@ -19,16 +19,23 @@ static planning::MoveRate rateOf(const Channel &channel) {
   return rateOf(channel.bytesPerSecond, channel.latencySeconds);
 }
 
-planning::MoveOptions tmc::moveOptionsOf(const Target &target) {
-  const HostDescription &host = target.host;
+planning::MoveOptions tmc::moveOptionsOf(const Target &target,
+                                         const PerSpace<int64_t> &budgets) {
+  PerSpace<int64_t> bytes = budgets;
+  for (auto [space, its] : bytes) {
+    if (its < 0)
+      its = target.memoryBytes[space.kind];
+  }
   planning::MoveOptions options;
-  options.toHost = rateOf(host.toHost);
-  options.toDevice = rateOf(host.toDevice);
+  options.toHost = rateOf(target.copies[EngineKind::DeviceToHost]);
+  options.toDevice = rateOf(target.copies[EngineKind::HostToDevice]);
   options.update =
-      rateOf(host.updates.bytesPerSecond, host.updates.launchSeconds);
-  options.hostBudget = host.memoryBytes;
-  options.fileRead = rateOf(target.file.read);
-  options.fileWrite = rateOf(target.file.write);
-  options.fileBudget = target.file.bytes;
+      rateOf(target.updates.bytesPerSecond, target.updates.launchSeconds);
+  options.hostBudget = bytes[SpaceKind::Host];
+  options.fileRead = rateOf(target.copies[EngineKind::FileRead]);
+  options.fileWrite = rateOf(target.copies[EngineKind::FileWrite]);
+  options.fileBudget = bytes[SpaceKind::File];
+  if (options.fileBudget == 0) // There is no file.
+    options.fileRead.bandwidth = options.fileWrite.bandwidth = 0;
   return options;
 }

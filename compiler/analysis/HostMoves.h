@@ -9,10 +9,14 @@
 namespace tmc {
 
 /// The costs of moves between the device, `target`'s host and its file, and the
-/// capacity of both. Rates are whole bytes per second, latencies picoseconds.
+/// bytes that a plan may take of both. Rates are whole bytes per second,
+/// latencies picoseconds.
 /// An update is assumed to be bound by the host's memory bandwidth, as
 /// optimizer rules are.
-planning::MoveOptions moveOptionsOf(const Target &target);
+/// `budgets`: bytes of each space; -1: the target's capacity; without bytes of
+/// a file there are no moves to it.
+planning::MoveOptions moveOptionsOf(const Target &target,
+                                    const PerSpace<int64_t> &budgets);
 
 } // namespace tmc
 

@@ -133,7 +133,7 @@ MemLiveness tmc::memLiveness(mem::ProgramOp program) {
 }
 
 std::pair<int64_t, int64_t> MemLiveness::peak(int64_t alignment,
-                                              mem::SpaceKind space) const {
+                                              SpaceKind space) const {
   std::vector<int64_t> change(moments.size() + 1, 0);
   for (size_t i = 0; i < buffers.size(); ++i) {
     MemRefType type = mem::BufferOp(buffers[i]).getMemref().getType();
@@ -153,7 +153,7 @@ std::pair<int64_t, int64_t> MemLiveness::peak(int64_t alignment,
   return best;
 }
 
-MemLiveness::SpaceBuffers MemLiveness::buffersIn(mem::SpaceKind space,
+MemLiveness::SpaceBuffers MemLiveness::buffersIn(SpaceKind space,
                                                  int64_t alignment) const {
   SpaceBuffers out;
   out.problem.alignment = alignment;
@@ -170,31 +170,6 @@ MemLiveness::SpaceBuffers MemLiveness::buffersIn(mem::SpaceKind space,
   return out;
 }
 
-const char *tmc::nameAtPeak(mem::SpaceKind space) {
-  static constexpr const char *kNames[] = {"", " of the host", " of the file"};
-  return kNames[size_t(space)];
-}
-
-int64_t tmc::arenaBytesOf(mem::ProgramOp program, mem::SpaceKind space) {
-  switch (space) {
-  case mem::SpaceKind::Device:
-    return program.getArenaBytes();
-  case mem::SpaceKind::Host:
-    return program.getHostBytes();
-  case mem::SpaceKind::File:
-    return program.getFileBytes();
-  }
-  llvm_unreachable("a space");
-}
-
-void tmc::setArenaBytes(mem::ProgramOp program, mem::SpaceKind space,
-                        int64_t bytes) {
-  switch (space) {
-  case mem::SpaceKind::Device:
-    return program.setArenaBytes(bytes);
-  case mem::SpaceKind::Host:
-    return program.setHostBytes(bytes);
-  case mem::SpaceKind::File:
-    return program.setFileBytes(bytes);
-  }
+std::string tmc::nameAtPeak(SpaceKind space) {
+  return onDevice(space) ? "" : std::string(" of the ") + nameOf(space);
 }

@@ -35,27 +35,18 @@ struct MemLiveness {
 
   /// The largest sum of the bytes alive in `space` at one moment, each buffer
   /// rounded up to `alignment`, and where it is.
-  std::pair<int64_t, int64_t>
-  peak(int64_t alignment, mem::SpaceKind space = mem::SpaceKind::Device) const;
+  std::pair<int64_t, int64_t> peak(int64_t alignment, SpaceKind space) const;
 
   /// The buffers of one space, as indices, and the problem of packing them.
   struct SpaceBuffers {
     std::vector<size_t> indices;
     planning::ArenaProblem problem;
   };
-  SpaceBuffers buffersIn(mem::SpaceKind space, int64_t alignment) const;
+  SpaceBuffers buffersIn(SpaceKind space, int64_t alignment) const;
 };
 
-/// The spaces of a program.
-inline constexpr mem::SpaceKind kMemSpaces[] = {
-    mem::SpaceKind::Device, mem::SpaceKind::Host, mem::SpaceKind::File};
-
 /// "", " of the host" or " of the file", for messages.
-const char *nameAtPeak(mem::SpaceKind space);
-
-/// The size of a space's arena, in bytes, as the program states it.
-int64_t arenaBytesOf(mem::ProgramOp program, mem::SpaceKind space);
-void setArenaBytes(mem::ProgramOp program, mem::SpaceKind space, int64_t bytes);
+std::string nameAtPeak(SpaceKind space);
 
 MemLiveness memLiveness(mem::ProgramOp program);
 

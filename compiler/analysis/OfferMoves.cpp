@@ -24,10 +24,15 @@ absl::Status tmc::offerMoves(StepProblem &stated,
   if (absl::Status status = planning::offerMoves(problem, options);
       !status.ok())
     return status;
+  // The device's sizes are rounded up already.
+  auto roundUp = [&](int64_t bytes, planning::SpaceId space) {
+    int64_t unit =
+        alignmentOf(problem.spaces[space].kind, /*deviceAlignment=*/1);
+    return (bytes + unit - 1) / unit * unit;
+  };
   for (size_t v = values; v < problem.values.size(); ++v) {
     planning::Value &form = problem.values[v];
-    int64_t unit = alignmentOf(form.space, /*deviceAlignment=*/1);
-    form.bytes = (form.bytes + unit - 1) / unit * unit;
+    form.bytes = roundUp(form.bytes, form.space);
     stated.valueOf.push_back(stated.valueOf[problem.contentOf(v)]);
   }
   for (size_t r = recipes; r < problem.recipes.size(); ++r) {
@@ -36,10 +41,9 @@ absl::Status tmc::offerMoves(StepProblem &stated,
         of == kNone
             ? RecipeKernel()
             : stated.kernelOf[problem.instructions[of].recipes.front()]);
-    int64_t &scratch = problem.recipes[r].workspaceBytes;
-    if (problem.recipes[r].workspaceSpace == kHostSpace)
-      scratch =
-          (scratch + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
+    planning::Recipe &recipe = problem.recipes[r];
+    recipe.workspaceBytes =
+        roundUp(recipe.workspaceBytes, recipe.workspaceSpace);
   }
   return planning::check(problem);
 }

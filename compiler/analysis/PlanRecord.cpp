@@ -7,10 +7,17 @@ using namespace tmc;
 
 static constexpr StringLiteral kAttribute = "train.plan";
 
+/// "live_peak_bytes", or "host_live_peak_bytes" for another space.
+static std::string keyOf(const SpaceInfo &space, const char *figure) {
+  return (onDevice(space.kind) ? "" : std::string(space.name) + "_") + figure;
+}
+
 /// Calls `f(name, figure)` for each figure of `record`.
 template <typename Record, typename F>
 static void forEach(Record &record, F f) {
-  f(StringRef("live_peak_bytes"), record.livePeakBytes);
+  for (auto [space, bytes] : record.livePeakBytes) {
+    f(StringRef(keyOf(space, "live_peak_bytes")), bytes);
+  }
   f(StringRef("reserved_bytes"), record.reservedBytes);
   f(StringRef("unconstrained_bytes"), record.unconstrainedBytes);
   f(StringRef("cost_ps"), record.costPs);
@@ -19,21 +26,16 @@ static void forEach(Record &record, F f) {
   f(StringRef("recomputed_ops"), record.recomputedOps);
   f(StringRef("smallest_found_bytes"), record.smallestFoundBytes);
   f(StringRef("impossible_below_bytes"), record.impossibleBelowBytes);
-  f(StringRef("host_peak_bytes"), record.hostPeakBytes);
-  f(StringRef("file_peak_bytes"), record.filePeakBytes);
-  f(StringRef("to_host_bytes"), record.toHostBytes);
-  f(StringRef("to_device_bytes"), record.toDeviceBytes);
-  f(StringRef("read_bytes"), record.readBytes);
-  f(StringRef("written_bytes"), record.writtenBytes);
+  for (auto [engine, bytes] : record.movedBytes) {
+    f(StringRef(std::string("moved_bytes_") + engine.name), bytes);
+  }
+  for (auto [engine, busy] : record.busyPs) {
+    f(StringRef(std::string("busy_ps_") + engine.name), busy);
+  }
   for (size_t i = 0; i < planning::kNumClasses; ++i) {
     std::string name = std::string("peak_") +
                        planning::nameOf(static_cast<planning::ValueClass>(i));
     f(StringRef(name), record.peakByClass[i]);
-  }
-  for (size_t e = 0; e < PlanRecord::kEngines; ++e) {
-    std::string name = std::string("busy_ps_") +
-                       planning::nameOf(static_cast<planning::EngineKind>(e));
-    f(StringRef(name), record.busyPs[e]);
   }
 }
 

@@ -18,21 +18,14 @@
 namespace tmc {
 
 struct PlanRecord {
-  /// Kinds of engines, as `planning::EngineKind` numbers them.
-  static constexpr size_t kEngines = 6;
-
-  /// Live bytes at the peak, without reserved bytes; the classes sum to this.
-  int64_t livePeakBytes = -1;
+  /// Live bytes at the peak of each space, without reserved bytes; -1: the
+  /// space is empty. The classes sum to the device's.
+  PerSpace<int64_t> livePeakBytes = PerSpace<int64_t>::all(-1);
   std::array<int64_t, planning::kNumClasses> peakByClass;
-  /// The same for the other spaces; -1: the space is empty.
-  int64_t hostPeakBytes = -1, filePeakBytes = -1;
-  /// Bytes that a step moves to the host and to the device, and to and from
-  /// files; -1: none.
-  int64_t toHostBytes = -1, toDeviceBytes = -1;
-  int64_t readBytes = -1, writtenBytes = -1;
-  /// Predicted picoseconds of a step that each engine is busy; -1: nothing
-  /// moves.
-  std::array<int64_t, kEngines> busyPs;
+  /// Bytes that each engine copies in a step, and the predicted picoseconds
+  /// that each is busy; -1: nothing moves.
+  PerEngine<int64_t> movedBytes = PerEngine<int64_t>::all(-1);
+  PerEngine<int64_t> busyPs = PerEngine<int64_t>::all(-1);
   int64_t reservedBytes = -1;
   /// The live peak of the program's own order, without recomputation.
   int64_t unconstrainedBytes = -1;
@@ -45,20 +38,19 @@ struct PlanRecord {
   /// the one below which no plan can exist.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
 
-  PlanRecord() {
-    peakByClass.fill(-1);
-    busyPs.fill(-1);
-  }
+  PlanRecord() { peakByClass.fill(-1); }
 
   /// True if a plan was found, and not only its frontiers.
-  bool isPlanned() const { return livePeakBytes >= 0; }
+  bool isPlanned() const { return livePeakBytes.device() >= 0; }
+  /// True if values may leave the device.
+  bool moves() const {
+    return llvm::any_of(movedBytes.of, [](int64_t b) { return b >= 0; });
+  }
 
   /// The live peak of a space.
-  int64_t peakIn(mem::SpaceKind space) const {
-    if (space == mem::SpaceKind::Device)
-      return livePeakBytes;
-    return std::max<int64_t>(0, space == mem::SpaceKind::Host ? hostPeakBytes
-                                                              : filePeakBytes);
+  int64_t peakIn(SpaceKind space) const {
+    return onDevice(space) ? livePeakBytes[space]
+                           : std::max<int64_t>(0, livePeakBytes[space]);
   }
 
   /// Puts the known figures on `op`.

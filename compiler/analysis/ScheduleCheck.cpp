@@ -12,16 +12,15 @@ using namespace tmc;
 
 namespace {
 
-constexpr size_t kEngines = 6, kSpaceCount = 3;
 /// Trips that show every case: the first, a middle one, the last.
 constexpr int64_t kTrips = 3;
 constexpr int kSteps = 2;
 
-using Clock = std::array<int64_t, kEngines>;
+using Clock = PerEngine<int64_t>;
 
 /// A point in the sequence of one engine.
 struct Point {
-  size_t engine = 0;
+  EngineKind engine = EngineKind::Compute;
   int64_t number = 0; // 0: before the step.
   Operation *op = nullptr;
 };
@@ -32,7 +31,7 @@ struct Bytes {
   Operation *owner = nullptr; // The buffer that was written here last.
   Point writer;
   /// The last read by each engine since that write.
-  std::array<Point, kEngines> readers = {};
+  PerEngine<Point> readers = {};
 };
 
 class Checker {
@@ -58,11 +57,11 @@ private:
   std::optional<ScheduleFault> fault;
   llvm::DenseMap<int64_t, Operation *> workOf;
   /// The entries that each engine's next entry comes after.
-  std::array<Clock, kEngines> now = {};
+  PerEngine<Clock> now = {};
   Clock at = {};                     // The number of entries of each engine.
   std::map<int64_t, Clock> events;   // The clock at each event's latest record.
   std::map<Operation *, Point> open; // Work that isn't done.
-  std::array<std::map<int64_t, Bytes>, kSpaceCount> memory;
+  PerSpace<std::map<int64_t, Bytes>> memory;
 
   void report(Operation *op, std::string message, Operation *other = nullptr) {
     if (!fault)
@@ -72,9 +71,7 @@ private:
   static std::string nameOf(Operation *buffer) {
     return "'" + cast<mem::BufferOp>(buffer).getName().str() + "'";
   }
-  static std::string nameOf(size_t engine) {
-    return mem::stringifyEngine(mem::Engine(engine)).str();
-  }
+  static std::string nameOf(EngineKind engine) { return tmc::nameOf(engine); }
 
   /// A persistent buffer is written before the step.
   void begin(mem::BufferOp buffer) {
@@ -84,8 +81,7 @@ private:
 
   void join() {
     Clock all = at;
-    for (Clock &clock : now)
-      clock = all;
+    now = PerEngine<Clock>::all(all);
   }
 
   void visit(Block &block, int64_t trip) {
@@ -96,7 +92,7 @@ private:
         for (int64_t i = 0; i < std::min<int64_t>(loop.getCount(), kTrips); ++i)
           visit(loop.getBlock(), i);
       } else if (auto record = dyn_cast<mem::RecordOp>(op)) {
-        size_t engine = size_t(record.getEngine());
+        EngineKind engine = record.getEngine();
         Clock clock = now[engine];
         clock[engine] = at[engine];
         events[record.getEvent()] = clock;
@@ -106,23 +102,22 @@ private:
           return report(&op, "waits for event " +
                                  std::to_string(wait.getEvent()) +
                                  ", which nothing has recorded");
-        Clock &mine = now[size_t(wait.getEngine())];
-        for (size_t e = 0; e < kEngines; ++e)
-          mine[e] = std::max(mine[e], event->second[e]);
+        for (auto [e, mine] : now[wait.getEngine()]) {
+          mine = std::max(mine, event->second[e.kind]);
+        }
       } else if (auto done = dyn_cast<mem::DoneOp>(op)) {
         finish(done);
       } else if (auto launch = dyn_cast<mem::LaunchOp>(op)) {
-        run(&op, size_t(mem::engineOf(launch)), trip);
+        run(&op, mem::engineOf(launch), trip);
       } else if (auto copy = dyn_cast<mem::CopyOp>(op)) {
-        if (mem::copyEngine(mem::spaceOf(copy.getSource().getType()),
-                            mem::spaceOf(copy.getTarget().getType())) !=
-            copy.getEngine())
+        if (copyEngine(mem::spaceOf(copy.getSource().getType()),
+                       mem::spaceOf(copy.getTarget().getType())) !=
+            &infoOf(copy.getEngine()))
           return report(&op, "goes from one space to another that " +
-                                 nameOf(size_t(copy.getEngine())) +
-                                 " doesn't copy to");
-        run(&op, size_t(copy.getEngine()), trip);
+                                 nameOf(copy.getEngine()) + " doesn't copy to");
+        run(&op, copy.getEngine(), trip);
       } else if (isa<mem::FillOp>(op)) {
-        run(&op, size_t(mem::Engine::Compute), trip);
+        run(&op, EngineKind::Compute, trip);
       }
     }
   }
@@ -135,11 +130,9 @@ private:
     if (!work || started == open.end())
       return report(done, "ends work that hasn't started");
     bool touches = llvm::any_of(work->getOperands(), [](Value operand) {
-      return mem::spaceOf(bufferOf(operand).getType()) ==
-             mem::SpaceKind::Device;
+      return onDevice(mem::spaceOf(bufferOf(operand).getType()));
     });
-    constexpr size_t compute = size_t(mem::Engine::Compute);
-    if (touches && !isOver(started->second, now[compute]))
+    if (touches && !isOver(started->second, now[EngineKind::Compute]))
       return report(done,
                     "stands where the kernels haven't waited for " +
                         nameOf(started->second.engine),
@@ -156,7 +149,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   struct Range {
-    size_t space;
+    SpaceKind space;
     int64_t begin, end;
     Operation *buffer;
   };
@@ -188,8 +181,8 @@ private:
     }
     auto buffer = memref.getDefiningOp<mem::BufferOp>();
     begin += int64_t(buffer.getOffset());
-    return {size_t(mem::spaceOf(buffer.getType())), begin,
-            begin + elements * width, buffer};
+    return {mem::spaceOf(buffer.getType()), begin, begin + elements * width,
+            buffer};
   }
 
   /// Calls `f` for each piece of `range`; splits pieces at the ends of `range`.
@@ -225,17 +218,15 @@ private:
     }
   }
 
-  void run(Operation *op, size_t engine, int64_t trip) {
+  void run(Operation *op, EngineKind engine, int64_t trip) {
     Point point{engine, ++at[engine], op};
     now[engine][engine] = at[engine];
-    if (engine != size_t(mem::Engine::Compute))
+    if (engine != EngineKind::Compute)
       open[op] = point;
     SmallVector<Value> reads, writes;
     collect(op, trip, reads, writes);
     if (isa<mem::LaunchOp>(op)) {
-      mem::SpaceKind reached = engine == size_t(mem::Engine::Host)
-                                   ? mem::SpaceKind::Host
-                                   : mem::SpaceKind::Device;
+      SpaceKind reached = infoOf(engine).writes;
       for (Value value : op->getOperands())
         if (mem::spaceOf(bufferOf(value).getType()) != reached)
           return report(op, "touches " + nameOf(bufferOf(value)) + ", which " +
@@ -296,11 +287,11 @@ private:
                  other.op);
       };
       meets(bytes.writer, "write");
-      for (const Point &reader : bytes.readers)
+      for (const Point &reader : bytes.readers.of)
         meets(reader, "read");
       bytes.owner = range.buffer;
       bytes.writer = point;
-      bytes.readers = {};
+      bytes.readers = PerEngine<Point>();
     });
   }
 };

@@ -36,10 +36,17 @@ bool tmc::isWritten(OpResult result) {
                                         result.getResultNumber());
 }
 
-int64_t tmc::alignmentOf(planning::SpaceId space, int64_t deviceAlignment) {
-  return space == 0            ? deviceAlignment
-         : space == kFileSpace ? kFileAlignment
-                               : kHostAlignment;
+int64_t tmc::alignmentOf(SpaceKind space, int64_t deviceAlignment) {
+  const int64_t own = infoOf(space).alignment;
+  return own > 0 ? own : deviceAlignment;
+}
+
+std::optional<planning::SpaceId> tmc::spaceOf(const planning::Problem &problem,
+                                              SpaceKind kind) {
+  for (size_t s = 0; s < problem.spaces.size(); ++s)
+    if (problem.spaces[s].kind == kind)
+      return planning::SpaceId(s);
+  return std::nullopt;
 }
 
 namespace {
@@ -109,18 +116,25 @@ private:
     workOf.clear();
   }
 
-  /// Host, file and the engines around them, where the step has values there.
+  /// The spaces beside the device and the engines around them, where the step
+  /// has values there.
   void addSpaces() {
     bool moves = false;
     step->walk([&](Operation *op) { moves |= train::isWork(op); });
     for (Type type : step.getArgumentTypes())
-      moves |= train::spaceOf(type) != train::Space::Device;
+      moves |= !onDevice(train::spaceOf(type));
     if (!moves)
       return;
-    for (const SpaceInfo &space : ArrayRef(kSpaces).drop_front())
-      out.problem.addSpace(space.kind);
-    for (const EngineInfo &engine : ArrayRef(kEngines).drop_front())
-      out.problem.engines.push_back({engine.name, engine.kind});
+    for (const SpaceInfo &space : kSpaces)
+      if (!onDevice(space.kind))
+        out.problem.addSpace(space.kind);
+    for (const EngineInfo &engine : kEngines)
+      if (engine.kind != EngineKind::Compute)
+        out.problem.engines.push_back({engine.name, engine.kind});
+  }
+
+  int64_t alignmentIn(planning::SpaceId space) const {
+    return alignmentOf(out.problem.spaces[space].kind, target.arenaAlignment);
   }
 
   planning::EngineId engineOf(Operation *op) {
@@ -129,10 +143,11 @@ private:
     auto spaceOf = [](Value value) {
       return planning::SpaceId(train::spaceOf(value.getType()));
     };
-    if (isa<train::StashStartOp, train::FetchStartOp>(op))
-      return out.problem.engineBetween(spaceOf(op->getOperand(0)),
-                                       spaceOf(op->getResult(0)));
-    return out.problem.engineBetween(kHostSpace, kHostSpace);
+    const planning::SpaceId host = out.problem.hostSpace();
+    return isa<train::StashStartOp, train::FetchStartOp>(op)
+               ? out.problem.engineBetween(spaceOf(op->getOperand(0)),
+                                           spaceOf(op->getResult(0)))
+               : out.problem.engineBetween(host, host);
   }
 
   void collectUpdates(Operation *ret) {
@@ -173,9 +188,9 @@ private:
               ValueKind kind) {
     planning::Value value;
     value.name = std::move(name);
-    value.space = planning::SpaceId(train::spaceOf(root.getType()));
-    value.bytes = alignUp(sizeInBytes(root.getType()),
-                          alignmentOf(value.space, target.arenaAlignment));
+    value.space = *spaceOf(out.problem, train::spaceOf(root.getType()));
+    value.bytes =
+        alignUp(sizeInBytes(root.getType()), alignmentIn(value.space));
     value.valueClass = valueClass;
     value.kind = kind;
     value.pinned = kind != ValueKind::Temporary;
@@ -224,15 +239,15 @@ private:
     KernelCall call =
         kernel.getKernel(layouts, isOnHost ? Backend::Cpu : target.backend);
     recipe.engine = engineOf(kernel);
-    recipe.workspaceSpace = isOnHost ? kHostSpace : 0;
+    recipe.workspaceSpace = *spaceOf(
+        out.problem, infoOf(out.problem.engines[recipe.engine].kind).writes);
     // A generated kernel has no name before outlining.
     recipe.cost = target.picoseconds(
         call.symbol.empty() ? "Fused" : call.symbol,
         productTypeOf(call.products.value_or(DType::F32)),
         call.flops < 0 ? cost.getFlops() : call.flops, cost.getBytesMoved());
     recipe.workspaceBytes =
-        alignUp(call.scratchBytes,
-                alignmentOf(recipe.workspaceSpace, target.arenaAlignment));
+        alignUp(call.scratchBytes, alignmentIn(recipe.workspaceSpace));
     SmallVector<unsigned> unread = unreadOperands(kernel);
     for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
       ValueId id = idOf(operand);
@@ -313,10 +328,10 @@ private:
   std::string formName(Operation *op, ValueId source) const {
     StringRef content =
         StringRef(out.problem.values[source].name).split('@').first;
-    train::Space space = train::spaceOf(op->getResult(0).getType());
-    if (space == train::Space::Device)
+    SpaceKind space = train::spaceOf(op->getResult(0).getType());
+    if (onDevice(space))
       return content.str();
-    return (content + "@" + train::stringifySpace(space)).str();
+    return (content + "@" + nameOf(space)).str();
   }
 
   LogicalResult addDone(Operation *start) {

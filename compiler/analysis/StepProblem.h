@@ -63,20 +63,15 @@ struct StepProblem {
   planning::Solution list;
 };
 
-/// Offsets and sizes in host memory are multiples of this: transfers that
-/// bypass the page cache (O_DIRECT) require it. Those in files are multiples of
-/// the runtime's blocks (`kFileBlockBytes`).
-inline constexpr int64_t kHostAlignment = 4096;
-inline constexpr int64_t kFileAlignment = 64 << 10;
-/// Host memory in which the runtime keeps the checksum of one of these blocks.
+/// Host memory in which the runtime keeps the checksum of a file's block.
 inline constexpr int64_t kFileTableBytesOfBlock = 32;
 
-/// The spaces of a problem with moves, in this order; the file may be missing.
-inline constexpr planning::SpaceId kHostSpace = 1, kFileSpace = 2;
+/// The space of this kind in a problem; none if the problem lacks it.
+std::optional<planning::SpaceId> spaceOf(const planning::Problem &problem,
+                                         SpaceKind kind);
 
-/// The alignment of buffers in a space of a problem, or of a program; that of
-/// the device is the target's.
-int64_t alignmentOf(planning::SpaceId space, int64_t deviceAlignment);
+/// The alignment of buffers in a space: its own, or else the target's.
+int64_t alignmentOf(SpaceKind space, int64_t deviceAlignment);
 
 /// The recipes that a problem offers in addition to each op's own.
 enum class Recipes {

@@ -45,10 +45,10 @@ MemRefType tmc::contiguous(Type tensor) {
 }
 
 Attribute tmc::memorySpaceOf(Type tensor) {
-  train::Space space = train::spaceOf(tensor);
-  if (space == train::Space::Device)
+  SpaceKind space = train::spaceOf(tensor);
+  if (onDevice(space))
     return {};
-  return mem::SpaceKindAttr::get(tensor.getContext(), mem::SpaceKind(space));
+  return mem::SpaceAttr::get(tensor.getContext(), space);
 }
 
 MemRefType tmc::layoutOf(Value value) {

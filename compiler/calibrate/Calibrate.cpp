@@ -103,10 +103,11 @@ static void describe(const MoveRunner &moves, const CalibrateOptions &options,
                      Calibration &calibration) {
   calibration.rates = moves.fastest;
   describeMoves(moves.fastest, calibration.target);
-  calibration.target.host.memoryBytes = systemMemory().totalBytes;
+  calibration.target.memoryBytes[SpaceKind::Host] = systemMemory().totalBytes;
   if (!options.fileDirectory.empty())
     if (auto room = sys::fs::disk_space(options.fileDirectory))
-      calibration.target.file.bytes = int64_t(room->available);
+      calibration.target.memoryBytes[SpaceKind::File] =
+          int64_t(room->available);
 }
 
 tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
@@ -183,19 +184,14 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
 
 /// Prints the rates of all engines while they are busy at once.
 static void printRates(raw_ostream &os, const Calibration &calibration) {
-  constexpr std::pair<const char *, const char *> kRows[] = {
-      {"d2h", "device to host"},   {"h2d", "host to device"},
-      {"write", "host to file"},   {"read", "file to host"},
-      {"host", "updates on host"},
-  };
   os << "\n  all at once" << right_justify("GB/s", 14)
      << right_justify("latency us", 12) << "\n";
-  for (auto [engine, words] : kRows)
-    if (auto at = calibration.rates.find(engine); at != calibration.rates.end())
-      os << "  " << left_justify(words, 17)
-         << format("%8.1f%12.1f\n", at->second.bytesPerSecond * 1e-9,
-                   at->second.latencySeconds * 1e6);
-  auto products = calibration.rates.find("compute");
+  for (const auto &[engine, rate] : calibration.rates)
+    if (engine != EngineKind::Compute)
+      os << "  " << left_justify(nameOf(engine), 17)
+         << format("%8.1f%12.1f\n", rate.bytesPerSecond * 1e-9,
+                   rate.latencySeconds * 1e6);
+  auto products = calibration.rates.find(EngineKind::Compute);
   if (products == calibration.rates.end())
     return;
   const double seconds =

@@ -83,7 +83,7 @@ MeasuredMoves tmc::movesOfTrace(StringRef text) {
   const json::Array *events = trace ? trace->getArray("traceEvents") : nullptr;
   if (!events)
     return moves;
-  std::map<int64_t, std::string> engines; // By thread.
+  std::map<int64_t, const EngineInfo *> engines; // By thread.
   auto visit = [&](StringRef phase, auto &&each) {
     for (const json::Value &entry : *events) {
       const json::Object *event = entry.getAsObject();
@@ -97,15 +97,15 @@ MeasuredMoves tmc::movesOfTrace(StringRef text) {
   visit("M", [&](const json::Object &event, const json::Object &arguments,
                  int64_t thread) {
     if (event.getString("name") == StringRef("thread_name"))
-      engines[thread] = arguments.getString("name").value_or("").str();
+      engines[thread] = findEngine(arguments.getString("name").value_or(""));
   });
   visit("X", [&](const json::Object &event, const json::Object &arguments,
                  int64_t thread) {
-    const std::string &engine = engines[thread];
-    if (engine.empty())
+    const EngineInfo *engine = engines[thread];
+    if (!engine)
       return;
     const double begin = event.getNumber("ts").value_or(0) * kMicro;
-    moves[engine].push_back(
+    moves[engine->kind].push_back(
         {arguments.getNumber("bytes").value_or(0), begin,
          begin + event.getNumber("dur").value_or(0) * kMicro});
   });
@@ -146,20 +146,15 @@ bool tmc::areFaster(const EngineRates &a, const EngineRates &b) {
 }
 
 void tmc::describeMoves(const EngineRates &rates, Target &target) {
-  auto take = [&](const char *engine, Channel &to) {
-    if (auto at = rates.find(engine); at != rates.end())
-      to = at->second;
-  };
-  take("d2h", target.host.toHost);
-  take("h2d", target.host.toDevice);
-  take("write", target.file.write);
-  take("read", target.file.read);
+  for (const auto &[engine, channel] : rates)
+    if (infoOf(engine).copies)
+      target.copies[engine] = channel;
   // The rate in bytes includes a rule's arithmetic, so operations bound
   // nothing.
   constexpr double kFar = 1000;
-  if (auto at = rates.find("host"); at != rates.end()) {
+  if (auto at = rates.find(EngineKind::Host); at != rates.end()) {
     const Channel &update = at->second;
-    target.host.updates = {update.latencySeconds, kFar * update.bytesPerSecond,
-                           update.bytesPerSecond};
+    target.updates = {update.latencySeconds, kFar * update.bytesPerSecond,
+                      update.bytesPerSecond};
   }
 }

@@ -3,10 +3,10 @@
 // Engines share the memory of the host and, on a cpu target, the processor. So
 // only the work that ran while all engines were busy counts:
 //
-//     compute |-------|-------|-------|-------|
-//     d2h       |---|---|---|---|---|
-//     read     |------|------|------|------|
-//               ^ all have begun     ^ the first engine is idle from here on
+//     compute    |-------|-------|-------|-------|
+//     d2h          |---|---|---|---|---|
+//     file-read   |------|------|------|------|
+//                  ^ all have begun     ^ the first engine is idle from here on
 //
 // A rate is that of all large pieces between the two marks together, because a
 // piece that waited for the processor is as real as one that didn't. A latency
@@ -21,7 +21,6 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <map>
-#include <string>
 #include <vector>
 
 namespace tmc {
@@ -31,8 +30,7 @@ struct MeasuredMove {
   double bytes = 0;                        // Moved, or of a kernel.
   double beginSeconds = 0, endSeconds = 0; // Since the step began.
 };
-/// By the engine's name.
-using MeasuredMoves = std::map<std::string, std::vector<MeasuredMove>>;
+using MeasuredMoves = std::map<EngineKind, std::vector<MeasuredMove>>;
 
 /// The moves in a trace; an empty map if `json` is no trace.
 MeasuredMoves movesOfTrace(llvm::StringRef json);

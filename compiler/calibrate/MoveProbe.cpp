@@ -1,6 +1,7 @@
 #include "compiler/calibrate/MoveProbe.h"
 
-#include "llvm/ADT/StringSwitch.h"
+#include "compiler/emit/ProgramTable.h"
+
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -60,15 +61,19 @@ void visitKernels(void *kernels, void *context,
 
 void run(Queues &q, void *kernels) {
   auto &k = *static_cast<Kernels *>(kernels);
-  auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
-  auto host = [&](int64_t offset) -> void * { return q.host() + offset; };
+  auto at = [arena = q.arena(space("device"))](int64_t offset) {
+    return arena + offset;
+  };
+  auto host = [arena = q.arena(space("host"))](int64_t offset) {
+    return arena + offset;
+  };
 )";
 
 constexpr const char *kTensors = R"(
 const TensorInfo tensors[] = {
     {.name = "kept", .type = DType::F32, .rank = 1, .dims = {$KEPT},
      .offset = $READ, .role = Role::Param, .init = Init::Normal,
-     .initValue = 1, .space = Space::File},
+     .initValue = 1, .space = space("file")},
     {.name = "lr", .type = DType::F32, .rank = 0, .dims = {}, .offset = $RATE,
      .role = Role::Scalar, .feed = Feed::LearningRate},
     {.name = "step", .type = DType::I64, .rank = 0, .dims = {},
@@ -84,9 +89,7 @@ const StepProgram program = {
     .backend = Backend::$BACKEND,
     .model = "moves",
     .fingerprint = "moves",
-    .arenaBytes = $DEVICE_BYTES,
-    .hostArenaBytes = $HOST_BYTES,
-    .fileArenaBytes = $FILE_BYTES,
+    .arenaBytes = $ARENAS,
     .eventCount = $EVENTS,
     .tensors = tensors,
     .tensorCount = 5,
@@ -120,30 +123,33 @@ public:
 
   std::string print() {
     // The scalars of the updates come first; nothing else has to wait.
-    move("ToHost", kRate, kRate, 4);
-    move("ToHost", kStep, kStep, 8);
-    calls << "  q.record(Engine::ToHost, 0);\n"
-             "  q.wait(Engine::Host, 0);\n";
+    copy(infoOf(engine("d2h")), kRate, kRate, 4);
+    copy(infoOf(engine("d2h")), kStep, kStep, 8);
+    calls << "  q.record(engine(\"d2h\"), 0);\n"
+             "  q.wait(engine(\"host\"), 0);\n";
     int64_t most = 0;
-    for (const auto &[engine, count] : work.pieces)
-      if (engine != "compute")
+    for (auto [engine, count] : work.pieces) {
+      if (engine.kind != EngineKind::Compute)
         most = std::max(most, count);
-    // All queues fill at about the same time.
-    for (int64_t i = 0; i < most; ++i) {
-      for (const char *engine : {"d2h", "h2d", "write", "read"})
-        if (i < piecesOf(engine))
-          transfer(engine, i);
-      if (i < piecesOf("host"))
-        update();
     }
-    for (int64_t i = 0; i < piecesOf("compute"); ++i)
+    // All queues fill at about the same time.
+    for (int64_t i = 0; i < most; ++i)
+      for (auto [engine, count] : work.pieces) {
+        if (i < count && engine.copies)
+          transfer(engine, i);
+        else if (i < count && engine.kind == EngineKind::Host)
+          update();
+      }
+    for (int64_t i = 0; i < work.pieces[EngineKind::Compute]; ++i)
       product();
     int event = 0;
-    for (const char *engine :
-         {"ToHost", "ToDevice", "FileWrite", "FileRead", "Host"})
-      calls << formatv("  q.record(Engine::{0}, {1});\n"
-                       "  q.wait(Engine::Compute, {1});\n",
-                       engine, ++event);
+    for (auto [engine, count] : work.pieces)
+      if (engine.kind != EngineKind::Compute) {
+        ++event;
+        calls << formatv("  q.record({0}, {1});\n"
+                         "  q.wait(engine(\"compute\"), {1});\n",
+                         literal(engine.kind), event);
+      }
     return whole(event + 1);
   }
 
@@ -154,51 +160,34 @@ private:
   raw_string_ostream calls{callText}, table{tableText};
   int64_t rows = 0;
 
-  int64_t piecesOf(const std::string &engine) const {
-    auto at = work.pieces.find(engine);
-    return at == work.pieces.end() ? 0 : at->second;
-  }
-
   /// A row of the table; returns its number. `bytes` are a kernel's,
   /// `movedBytes` are moved.
-  int64_t row(StringRef engine, int64_t bytes, int64_t movedBytes) {
+  int64_t row(EngineKind engine, int64_t bytes, int64_t movedBytes) {
     table << formatv("    {{.name = \"{0}\", .location = \"\", .writes = "
                      "nullptr, .writeCount = 0, .deaths = nullptr, "
-                     ".deathCount = 0, .bytes = {1}, .engine = Engine::{0}, "
-                     ".movedBytes = {2}},\n",
-                     engine, bytes, movedBytes);
+                     ".deathCount = 0, .bytes = {1}, .engine = {2}, "
+                     ".movedBytes = {3}},\n",
+                     nameOf(engine), bytes, literal(engine), movedBytes);
     return rows++;
   }
 
-  void move(StringRef engine, int64_t host, int64_t other, int64_t bytes) {
-    const char *call =
-        StringSwitch<const char *>(engine)
-            .Case("ToHost", "  q.copy({0}, Engine::ToHost, host({1}), at({2}), "
-                            "{3});\n")
-            .Case("ToDevice", "  q.copy({0}, Engine::ToDevice, at({2}), "
-                              "host({1}), {3});\n")
-            .Case("FileWrite", "  q.writeFile({0}, {2}, host({1}), {3});\n")
-            .Default("  q.readFile({0}, host({1}), {2}, {3});\n");
-    const int64_t number = row(engine, 0, bytes);
-    calls << formatv(call, number, host, other, bytes);
+  /// `to` and `from`: offsets in the spaces that the engine writes and reads.
+  void copy(const EngineInfo &engine, int64_t to, int64_t from, int64_t bytes) {
+    const int64_t number = row(engine.kind, 0, bytes);
+    calls << formatv("  q.copy({0}, {1}, {2}, {3}, {4});\n", number,
+                     literal(engine.kind), to, from, bytes);
   }
 
-  void transfer(StringRef engine, int64_t i) {
+  void transfer(const EngineInfo &engine, int64_t i) {
     const int64_t bytes = i % MoveWork::kSmallEvery == 0 ? MoveWork::kSmallBytes
                                                          : work.largeBytes;
     const int64_t at = i % MoveWork::kBuffers * work.largeBytes;
-    if (engine == "d2h")
-      move("ToHost", work.fromDevice() + at, work.out() + at, bytes);
-    else if (engine == "h2d")
-      move("ToDevice", work.toDevice() + at, work.in() + at, bytes);
-    else if (engine == "write")
-      move("FileWrite", work.toFile() + at, work.written() + at, bytes);
-    else
-      move("FileRead", work.fromFile() + at, work.read() + at, bytes);
+    copy(engine, work.piecesAt(engine.kind, engine.writes) + at,
+         work.piecesAt(engine.kind, engine.reads) + at, bytes);
   }
 
   void update() {
-    const int64_t number = row("Host", work.updateBytes(), 0);
+    const int64_t number = row(EngineKind::Host, work.updateBytes(), 0);
     auto array = [&](int i) {
       return "host(" + std::to_string(work.update() + i * work.largeBytes) +
              ")";
@@ -211,7 +200,8 @@ private:
   }
 
   void product() {
-    const int64_t number = row("Compute", MoveWork::productBytes(), 0);
+    const int64_t number =
+        row(EngineKind::Compute, MoveWork::productBytes(), 0);
     auto matrix = [&](int i) {
       return "at(" +
              std::to_string(work.factors() + i * MoveWork::productBytes() / 3) +
@@ -234,15 +224,13 @@ private:
          {"COUNT", number(work.updateCount())},
          {"HOST_SCRATCH", number(MoveWork::kHostScratchBytes)},
          {"KEPT", number(work.buffersBytes() / 4)},
-         {"READ", number(work.read())},
+         {"READ", number(work.piecesAt(engine("file-read"), space("file")))},
          {"RATE", number(kRate)},
          {"STEP", number(kStep)},
          {"INPUT", number(kInput)},
          {"LOSS", number(kLoss)},
          {"BACKEND", target.backend == Backend::Cuda ? "Cuda" : "Cpu"},
-         {"DEVICE_BYTES", number(work.deviceBytes())},
-         {"HOST_BYTES", number(work.hostBytes())},
-         {"FILE_BYTES", number(work.fileBytes())},
+         {"ARENAS", literal(work.arenaBytes())},
          {"EVENTS", number(events)},
          {"ROWS", number(rows)},
          {"COMPILED_FOR", target.compiledFor()}});

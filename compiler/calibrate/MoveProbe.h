@@ -5,13 +5,13 @@
 // runtime as emitted steps are, and run by the trainer, whose trace says when
 // each piece of work ran:
 //
-//     compute |--product--|--product--|--product--|
-//     d2h     |.|---|.|---|.|---|                    . small, for the latency
-//     h2d     |.|---|.|---|.|---|.|---|
-//     write   |.|---------|.|---------|
-//     read    |.|------|.|------|.|------|
-//     host    |--update--|--update--|--update--|
-//                               ^ the first engine is idle from here on
+//     compute     |--product--|--product--|--product--|
+//     d2h         |.|---|.|---|.|---|                . small, for the latency
+//     h2d         |.|---|.|---|.|---|.|---|
+//     file-read   |.|------|.|------|.|------|
+//     file-write  |.|---------|.|---------|
+//     host        |--update--|--update--|--update--|
+//                                   ^ the first engine is idle from here on
 //
 // MoveFit.h computes rates from such a trace.
 

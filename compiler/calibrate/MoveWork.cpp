@@ -9,8 +9,6 @@ using namespace tmc;
 
 namespace {
 
-constexpr const char *kTransfers[] = {"d2h", "h2d", "write", "read"};
-
 /// A step's queue holds this many pieces and an event before its caller must
 /// wait (kMostQueued in runtime/step/Step.cpp).
 constexpr int64_t kMostPieces = 1000;
@@ -20,18 +18,29 @@ constexpr int64_t kMostProducts = 4096;
 constexpr int64_t kLeastPieces = 12;
 constexpr double kWorkSeconds = 1;
 
-double bytesOf(const std::string &engine, const MoveWork &work) {
-  if (engine == "compute")
+double bytesOf(EngineKind engine, const MoveWork &work) {
+  if (engine == EngineKind::Compute)
     return double(MoveWork::productBytes());
-  if (engine == "host")
+  if (engine == EngineKind::Host)
     return double(work.updateBytes());
   constexpr int64_t every = MoveWork::kSmallEvery;
   return double((every - 1) * work.largeBytes + MoveWork::kSmallBytes) / every;
 }
 
-int64_t mostOf(const std::string &engine) {
-  return engine == "compute" ? kMostProducts : kMostPieces;
+int64_t mostOf(EngineKind engine) {
+  return engine == EngineKind::Compute ? kMostProducts : kMostPieces;
 }
+
+/// Bytes of the spaces with addresses, and of the others.
+int64_t sumOf(const MoveWork &work, bool hasAddresses) {
+  int64_t sum = 0;
+  for (auto [space, bytes] : work.arenaBytes()) {
+    sum += space.hasAddresses == hasAddresses ? bytes : 0;
+  }
+  return sum;
+}
+int64_t inMemory(const MoveWork &work) { return sumOf(work, true); }
+int64_t onDisk(const MoveWork &work) { return sumOf(work, false); }
 
 } // namespace
 
@@ -42,44 +51,43 @@ tmc::Expected<MoveWork> tmc::workThatFits(int64_t memoryBytes,
   constexpr int64_t kOfMemory = 4, kOfRoom = 2;
   MoveWork work;
   auto fits = [&](int64_t memoryShare, int64_t roomShare) {
-    return (memoryBytes < 0 || work.deviceBytes() + work.hostBytes() <=
-                                   memoryBytes / memoryShare) &&
-           (roomBytes < 0 || work.fileBytes() <= roomBytes / roomShare);
+    return (memoryBytes < 0 || inMemory(work) <= memoryBytes / memoryShare) &&
+           (roomBytes < 0 || onDisk(work) <= roomBytes / roomShare);
   };
   while (work.largeBytes > MoveWork::kLeastLargeBytes &&
          !fits(kOfMemory, kOfRoom))
     work.largeBytes /= 2;
   if (fits(1, 1))
     return work;
-  if (roomBytes >= 0 && work.fileBytes() > roomBytes)
+  if (roomBytes >= 0 && onDisk(work) > roomBytes)
     return Failure::world("'" + directory + "' has " +
                           readableBytes(roomBytes) +
                           " free; a file's rates are measured with " +
-                          readableBytes(work.fileBytes()))
+                          readableBytes(onDisk(work)))
         .note("--nvme=DIR measures a file elsewhere");
   return Failure::world("the machine has " + readableBytes(memoryBytes) +
                         " of memory free; transfers are measured with " +
-                        readableBytes(work.deviceBytes() + work.hostBytes()));
+                        readableBytes(inMemory(work)));
 }
 
 MoveWork tmc::firstWork(const MoveWork &fitting) {
   MoveWork work = fitting;
   work.largeBytes = MoveWork::kLeastLargeBytes;
-  for (const char *engine : kTransfers)
-    work.pieces[engine] = kLeastPieces;
-  work.pieces["host"] = work.pieces["compute"] = kLeastPieces / 2;
+  for (auto [engine, pieces] : work.pieces) {
+    pieces = engine.copies ? kLeastPieces : kLeastPieces / 2;
+  }
   return work;
 }
 
 MoveWork tmc::balancedWork(const MoveWork &fitting, const EngineRates &rates) {
   MoveWork work = fitting;
-  auto secondsOf = [&](const std::string &engine, const Channel &channel) {
+  auto secondsOf = [&](EngineKind engine, const Channel &channel) {
     return channel.seconds(bytesOf(engine, work));
   };
   auto slowest = [&] {
     double seconds = 0;
     for (const auto &[engine, channel] : rates)
-      if (engine != "compute")
+      if (engine != EngineKind::Compute)
         seconds = std::max(seconds, secondsOf(engine, channel));
     return seconds;
   };

@@ -5,25 +5,26 @@
 // end. The number of pieces depends on rates that a first, short run measures.
 // Sizes follow from the free memory and the free room on the disk.
 //
-//     device   scalars | out: 8 pieces | in: 8 pieces | factors | scratch
-//     host     scalars | from device | to device | to file | from file | update
-//     file     written: 8 pieces | read: 8 pieces
+//     device   scalars | d2h: 8 pieces | h2d: 8 pieces | factors | scratch
+//     host     scalars | d2h | h2d | file-read | file-write | update | scratch
+//     file     file-read: 8 pieces | file-write: 8 pieces
 
 #ifndef TMC_COMPILER_CALIBRATE_MOVEWORK_H
 #define TMC_COMPILER_CALIBRATE_MOVEWORK_H
 
 #include "compiler/support/Failure.h"
 #include "compiler/target/Host.h"
+#include "runtime/kernels/Machine.h"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace tmc {
 
-/// By the engine's name in traces: "compute", "d2h", "h2d", "write", "read",
-/// "host".
-using EngineRates = std::map<std::string, Channel>;
+/// Of the engines that were measured.
+using EngineRates = std::map<EngineKind, Channel>;
 
 struct MoveWork {
   /// The size of a large piece, so large that the rate determines its time. One
@@ -37,8 +38,8 @@ struct MoveWork {
   /// Rows and columns of a product on the device.
   static constexpr int64_t kProduct = 1024;
 
-  /// By engine: products, updates, pieces of transfers.
-  std::map<std::string, int64_t> pieces;
+  /// Products, updates, pieces of transfers.
+  PerEngine<int64_t> pieces;
 
   // An update has a gradient, a parameter and two moments of a large piece
   // each; it reads four of them and writes three.
@@ -51,25 +52,40 @@ struct MoveWork {
     return 2.0 * kProduct * kProduct * kProduct;
   }
 
-  // The offsets of the buffers. The first bytes of both memories hold scalars.
+  // The offsets of the buffers. The first bytes of memories hold scalars.
   static constexpr int64_t kScalars = 4096, kScratchBytes = 64 << 20;
   static constexpr int64_t kHostScratchBytes = 1 << 20;
   int64_t buffersBytes() const { return kBuffers * largeBytes; }
-  int64_t out() const { return kScalars; }
-  int64_t in() const { return out() + buffersBytes(); }
-  int64_t factors() const { return in() + buffersBytes(); }
+  /// The place of a copying engine's pieces in a space that it touches.
+  int64_t piecesAt(EngineKind engine, SpaceKind space) const {
+    return afterPieces(space, engine);
+  }
+  int64_t factors() const { return afterPieces(SpaceKind::Device); }
   int64_t scratch() const { return factors() + productBytes(); }
-  int64_t deviceBytes() const { return scratch() + kScratchBytes; }
-  int64_t fromDevice() const { return kScalars; }
-  int64_t toDevice() const { return fromDevice() + buffersBytes(); }
-  int64_t toFile() const { return toDevice() + buffersBytes(); }
-  int64_t fromFile() const { return toFile() + buffersBytes(); }
-  int64_t update() const { return fromFile() + buffersBytes(); }
+  int64_t update() const { return afterPieces(SpaceKind::Host); }
   int64_t hostScratch() const { return update() + 4 * largeBytes; }
-  int64_t hostBytes() const { return hostScratch() + kHostScratchBytes; }
-  int64_t written() const { return 0; }
-  int64_t read() const { return buffersBytes(); }
-  int64_t fileBytes() const { return 2 * buffersBytes(); }
+  PerSpace<int64_t> arenaBytes() const {
+    PerSpace<int64_t> bytes;
+    for (auto [space, its] : bytes)
+      its = afterPieces(space.kind);
+    bytes[SpaceKind::Device] = scratch() + kScratchBytes;
+    bytes[SpaceKind::Host] = hostScratch() + kHostScratchBytes;
+    return bytes;
+  }
+
+private:
+  /// The place after the pieces of all engines before `end` in the table.
+  int64_t afterPieces(SpaceKind space,
+                      std::optional<EngineKind> end = std::nullopt) const {
+    int64_t at = infoOf(space).hasAddresses ? kScalars : 0;
+    for (auto [engine, count] : pieces) {
+      if (engine.kind == end)
+        break;
+      if (engine.copies && touches(engine.kind, space))
+        at += buffersBytes();
+    }
+    return at;
+  }
 };
 
 /// The largest pieces with which both memories take at most a quarter of

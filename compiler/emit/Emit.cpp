@@ -185,8 +185,8 @@ private:
     os << "// " << (cuda ? "step.cu" : "step.cpp") << " - one training step of "
        << inComment(options.model) << ", compiled by tmc for "
        << inComment(options.target) << ".\n"
-       << "//\n// Arena: " << int64_t(program.getArenaBytes()) << " bytes ("
-       << readableBytes(program.getArenaBytes()) << "), "
+       << "//\n// Arena: " << program.deviceArenaBytes() << " bytes ("
+       << readableBytes(program.deviceArenaBytes()) << "), "
        << liveness.moments.size() << " launches. Offsets are bytes from its "
        << "start; a\n// buffer is alive from launch a up to launch b, [a, b)."
        << "\n\n";
@@ -261,14 +261,19 @@ private:
 
   /// The local names that statements use, except the queues and kernels.
   std::string places() {
-    std::string text =
-        "  Stream &s = q.compute();\n"
-        "  auto at = [arena = q.device()](int64_t offset) { return arena + "
-        "offset; };\n";
-    if (program.getHostBytes() > 0)
-      text += "  auto host = [arena = q.host()](int64_t offset) { return "
-              "arena + offset; };\n";
+    std::string text = "  Stream &s = q.compute();\n";
+    for (const SpaceInfo &space : kSpaces)
+      if (space.hasAddresses &&
+          (onDevice(space.kind) || program.arenaBytesIn(space.kind) > 0))
+        text += "  auto " + addressIn(space.kind) + " = [arena = q.arena(" +
+                literal(space.kind) +
+                ")](int64_t offset) { return arena + offset; };\n";
     return text;
+  }
+
+  /// The emitted function that adds an offset to a space's arena.
+  static std::string addressIn(SpaceKind space) {
+    return onDevice(space) ? "at" : nameOf(space);
   }
 
   /// Splits a long block into functions: a compiler takes more than twice the
@@ -363,9 +368,8 @@ private:
   /// The address of `memref`: an offset in its arena; that of a piece moves
   /// with i.
   std::string address(Value memref) {
-    bool isHost =
-        mem::spaceOf(bufferOf(memref).getType()) == mem::SpaceKind::Host;
-    return (isHost ? "host(" : "at(") + offset(memref) + ")";
+    return addressIn(mem::spaceOf(bufferOf(memref).getType())) + "(" +
+           offset(memref) + ")";
   }
 
   std::string offset(Value memref) {
@@ -407,8 +411,8 @@ private:
   }
 
   static std::string placeOf(mem::BufferOp buffer) {
-    constexpr const char *kNames[] = {"+", "host +", "file +"};
-    return kNames[size_t(mem::spaceOf(buffer.getType()))] +
+    SpaceKind space = mem::spaceOf(buffer.getType());
+    return (onDevice(space) ? "+" : std::string(nameOf(space)) + " +") +
            readableBytes(buffer.getOffset());
   }
 
@@ -433,32 +437,20 @@ private:
     os << ".\n";
   }
 
-  void printEvent(StringRef verb, mem::Engine engine, int64_t event,
+  void printEvent(StringRef verb, EngineKind engine, int64_t event,
                   raw_ostream &os, int depth) {
-    os.indent(2 * depth) << "q." << verb << "(Engine::" << runtimeName(engine)
-                         << ", " << event << ");\n";
+    os.indent(2 * depth) << "q." << verb << "(" << literal(engine) << ", "
+                         << event << ");\n";
   }
 
   void printCopy(mem::CopyOp copy, raw_ostream &os, int depth) {
     printComment(copy.getOp(), copy.getInstance(), copy.getTarget(), os, depth);
     kernelOf.push_back("");
     int64_t bytes = sizeInBytes(copy.getSource().getType());
-    os.indent(2 * depth) << "q.";
-    switch (copy.getEngine()) {
-    case mem::Engine::Read:
-      os << "readFile(" << moment << ", " << address(copy.getTarget()) << ", "
-         << offset(copy.getSource());
-      break;
-    case mem::Engine::Write:
-      os << "writeFile(" << moment << ", " << offset(copy.getTarget()) << ", "
-         << address(copy.getSource());
-      break;
-    default:
-      os << "copy(" << moment << ", Engine::" << runtimeName(copy.getEngine())
-         << ", " << address(copy.getTarget()) << ", "
-         << address(copy.getSource());
-    }
-    os << ", " << bytes << ");\n";
+    os.indent(2 * depth) << "q.copy(" << moment << ", "
+                         << literal(copy.getEngine()) << ", "
+                         << offset(copy.getTarget()) << ", "
+                         << offset(copy.getSource()) << ", " << bytes << ");\n";
     ++moment;
   }
 

@@ -36,7 +36,7 @@ struct EmitOptions {
   double unconstrainedSeconds = -1;
   /// For each entry of the program, on its engine; empty: unknown.
   std::vector<double> entrySeconds;
-  std::string fileDirectory; // The file arena's default directory.
+  std::string fileDirectory; // The swap file's default directory.
 };
 
 /// The same step as text to read, and in pieces to compile in parallel.

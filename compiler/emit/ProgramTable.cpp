@@ -162,9 +162,8 @@ private:
     if (auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges))
       os << ",\n     .ranges = ranges" << tensor.buffer.getOffset()
          << ", .rangeCount = " << ranges.size();
-    if (mem::SpaceKind space = mem::spaceOf(type);
-        space != mem::SpaceKind::Device)
-      os << ", .space = " << spaceName(space);
+    if (SpaceKind space = mem::spaceOf(type); !onDevice(space))
+      os << ", .space = " << literal(space);
     if (auto aliases = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kAliases))
       os << ",\n     .aliases = aliasesOf" << &tensor - tensors.data()
          << ", .aliasCount = " << aliases.size();
@@ -257,19 +256,13 @@ private:
 
   static void printRegion(llvm::raw_ostream &os, mem::BufferOp buffer) {
     MemRefType type = buffer.getMemref().getType();
-    mem::SpaceKind space = mem::spaceOf(type);
+    SpaceKind space = mem::spaceOf(type);
     os << "    {" << llvm::format_hex(uint64_t(buffer.getOffset()), 1) << ", "
        << sizeInBytes(type) << ", "
        << literal(TypeAttr::get(type.getElementType()));
-    if (space != mem::SpaceKind::Device)
-      os << ", " << spaceName(space);
+    if (!onDevice(space))
+      os << ", " << literal(space);
     os << "},\n";
-  }
-
-  static const char *spaceName(mem::SpaceKind space) {
-    constexpr const char *kNames[] = {"Space::Device", "Space::Host",
-                                      "Space::File"};
-    return kNames[size_t(space)];
   }
 
   void printLaunches() {
@@ -284,7 +277,7 @@ private:
       size_t firstWrite, writes, firstDeath, deaths;
       std::string family;
       int64_t flops, bytes, elements;
-      std::string engine = "Compute";
+      EngineKind engine = EngineKind::Compute;
       int64_t startedBy = -1, moved = 0;
     };
     llvm::DenseMap<int64_t, Operation *> workOf = workOfEvents(program);
@@ -307,14 +300,13 @@ private:
         row.bytes = launch.getBytes();
         for (Value value : launch.getInputs())
           row.elements = std::max(row.elements, elementsOf(value));
-        if (launch.getOnHost())
-          row.engine = "Host";
+        row.engine = mem::engineOf(launch);
       } else if (auto copy = dyn_cast<mem::CopyOp>(op)) {
         row.name = copy.getOp().str();
         if (copy.getInstance() > 0)
           row.name += "@" + std::to_string(copy.getInstance());
         row.family = "Move";
-        row.engine = runtimeName(copy.getEngine());
+        row.engine = copy.getEngine();
         row.moved = row.bytes = sizeInBytes(copy.getSource().getType());
         writes.push_back(copy.getTarget());
       } else if (auto done = dyn_cast<mem::DoneOp>(op)) {
@@ -350,8 +342,8 @@ private:
          << cppString(row.family) << ", " << cppString(kernels[i]) << ", "
          << row.flops << ", " << row.bytes << ", " << row.elements;
       bool isTimed = i < options.entrySeconds.size();
-      if (isTimed || row.engine != "Compute")
-        os << ", Engine::" << row.engine << ", " << row.startedBy << ", "
+      if (isTimed || row.engine != EngineKind::Compute)
+        os << ", " << literal(row.engine) << ", " << row.startedBy << ", "
            << row.moved;
       if (isTimed)
         os << ", " << llvm::format("%.6g", options.entrySeconds[i]);
@@ -387,29 +379,20 @@ private:
     return found;
   }
 
-  static std::string besidePlan(const PlanRecord &plan) {
-    if (plan.hostPeakBytes < 0)
-      return "";
-    return ",\n             .hostLivePeakBytes = " +
-           std::to_string(plan.hostPeakBytes) +
-           ", .fileLivePeakBytes = " + std::to_string(plan.filePeakBytes);
-  }
-
-  /// The other spaces' arenas, and the number of events that order the engines.
-  std::string arenasBeside() {
-    if (program.getHostBytes() == 0 && program.getFileBytes() == 0)
+  /// The number of events that order the engines, and the file's directory, if
+  /// the step keeps bytes outside the device.
+  std::string besideDevice() {
+    bool isThere = false;
+    for (const SpaceInfo &space : kSpaces)
+      isThere |= !onDevice(space.kind) && program.arenaBytesIn(space.kind) > 0;
+    if (!isThere)
       return "";
     int64_t events = 0;
     program.walk([&](mem::RecordOp record) {
       events = std::max<int64_t>(events, record.getEvent() + 1);
     });
-    std::string text;
-    llvm::raw_string_ostream(text)
-        << "    .hostArenaBytes = " << int64_t(program.getHostBytes())
-        << ", .fileArenaBytes = " << int64_t(program.getFileBytes())
-        << ",\n    .fileDirectory = " << cppString(options.fileDirectory)
-        << ", .eventCount = " << events << ",\n";
-    return text;
+    return "    .fileDirectory = " + cppString(options.fileDirectory) +
+           ", .eventCount = " + std::to_string(events) + ",\n";
   }
 
   /// True if updates take a clipping factor.
@@ -456,8 +439,10 @@ private:
        << (options.backend == Backend::Cpu ? "Cpu" : "Cuda") << ",\n"
        << "    .model = " << cppString(options.model) << ",\n"
        << "    .fingerprint = " << cppString(fingerprintOf(program)) << ",\n"
-       << "    .arenaBytes = " << int64_t(program.getArenaBytes()) << ",\n"
-       << arenasBeside()
+       << "    .arenaBytes = "
+       << literal(program.getArenaBytes().value_or(PerSpace<int64_t>()))
+       << ",\n"
+       << besideDevice()
        << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
        << ",\n    .constants = " << (constants ? "constants" : "nullptr")
        << ",\n    .constantCount = " << constants
@@ -472,14 +457,13 @@ private:
        << ",\n    .tokensPerStep = " << tokens
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes
        << ", .reservedBytes = " << options.reservedBytes
-       << ", .livePeakBytes = " << plan.livePeakBytes
+       << ", .livePeakBytes = " << literal(plan.livePeakBytes)
        << ",\n             .unconstrainedBytes = " << plan.unconstrainedBytes
        << ",\n             .predictedSeconds = "
        << llvm::format("%.6g", options.predictedSeconds)
        << ", .unconstrainedSeconds = "
        << llvm::format("%.6g", options.unconstrainedSeconds)
        << ",\n             .recomputedOps = " << plan.recomputedOps
-       << besidePlan(plan)
        << "},\n    .createKernels = [] { return static_cast<void *>(new "
           "Kernels); },\n"
        << "    .destroyKernels = [](void *k) { delete static_cast<Kernels "
@@ -490,10 +474,21 @@ private:
 
 } // namespace
 
-const char *tmc::runtimeName(mem::Engine engine) {
-  constexpr const char *kNames[] = {"Compute",  "ToHost",    "ToDevice",
-                                    "FileRead", "FileWrite", "Host"};
-  return kNames[size_t(engine)];
+std::string tmc::literal(EngineKind engine) {
+  return std::string("engine(\"") + nameOf(engine) + "\")";
+}
+
+std::string tmc::literal(SpaceKind space) {
+  return std::string("space(\"") + nameOf(space) + "\")";
+}
+
+std::string tmc::literal(const PerSpace<int64_t> &numbers) {
+  return "{{" +
+         llvm::join(llvm::map_range(
+                        numbers.of,
+                        [](int64_t number) { return std::to_string(number); }),
+                    ", ") +
+         "}}";
 }
 
 void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
@@ -556,6 +551,6 @@ std::string tmc::emitHeader(mem::ProgramOp program, const EmitOptions &options,
     llvm::interleave(type.getShape(), os, "x");
     os << (type.getRank() ? "x" : "") << type.getElementType() << ".\n";
   });
-  os << " */\n" << interfaceHeader(interface, int64_t(program.getArenaBytes()));
+  os << " */\n" << interfaceHeader(interface, program.deviceArenaBytes());
   return text;
 }

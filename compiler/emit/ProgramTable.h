@@ -10,8 +10,11 @@
 
 namespace tmc {
 
-/// `tmc::Engine`'s name of an engine.
-const char *runtimeName(mem::Engine engine);
+/// How a step names an engine or a space: `engine("d2h")`, `space("host")`.
+std::string literal(EngineKind engine);
+std::string literal(SpaceKind space);
+/// A number for each space, as a step lists them: `{{4096, 512, 0}}`.
+std::string literal(const PerSpace<int64_t> &numbers);
 
 /// Prints the constants `tensors`, `constants`, `regions`, `launches` and
 /// `program` (see runtime/step/Program.h). `kernels` names the object of each

@@ -50,6 +50,10 @@ constexpr Function kFunctions[] = {
      "step, directory"},
     {"int", "step_get_statistics",
      "const tmc_step *step, tmc_statistics *statistics", "step, statistics"},
+    {"int64_t", "step_space_count", "const tmc_step *step", "step"},
+    {"int", "step_space",
+     "const tmc_step *step, int64_t index, tmc_space *space",
+     "step, index, space"},
 };
 
 /// "int gan_d_step_run(tmc_step *step, double *loss)".

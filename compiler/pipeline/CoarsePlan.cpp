@@ -29,8 +29,8 @@ public:
   Planner(const PlanRequest &request, double useless)
       : request(request), mayMove(!request.asked.offload.isNone()),
         useless(useless), budget(request.budgets) {
-    if (budget.device >= 0)
-      budget.device -= budget.device / kPackingPart;
+    if (budget.device() >= 0)
+      budget.device() -= budget.device() / kPackingPart;
   }
 
   Expected<void> plan(ModuleOp module) {
@@ -70,7 +70,7 @@ private:
   const PlanRequest &request;
   const bool mayMove;
   const double useless;
-  SpaceBudgets budget;
+  PerSpace<int64_t> budget;
 
   static Failure defect(const absl::Status &status) {
     return Failure::defect("a step can't be planned coarsely: " +
@@ -93,7 +93,7 @@ private:
   /// By recomputation and order.
   Expected<void> stay(const planning::Problem &problem) {
     planning::SolveOptions how;
-    how.budgetBytes = budget.device;
+    how.budgetBytes = budget.device();
     how.order = planning::OrderMode::Free;
     how.coarse = true;
     how.wantBound = how.wantCases = false;
@@ -118,8 +118,8 @@ private:
   }
 
   Expected<void> move(StepProblem &stated) {
-    if (request.budgets.device >= 0 &&
-        request.budgets.device < best.impossibleBelowBytes)
+    if (request.budgets.device() >= 0 &&
+        request.budgets.device() < best.impossibleBelowBytes)
       return {};
     planning::SpaceSearchOptions how;
     how.coarse = true;

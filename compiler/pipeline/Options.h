@@ -56,7 +56,8 @@ inline constexpr int64_t kAuto = -1;
 
 struct CompileOptions {
   std::string model; // Path of the model file: ONNX, or IR (.mlir).
-  std::optional<int64_t> budgetBytes;
+  /// None: the memory of the target.
+  PerSpace<std::optional<int64_t>> budgetBytes;
   std::string target = "cpu";
   std::optional<int64_t> batch;
   std::map<std::string, int64_t> dims;
@@ -73,11 +74,9 @@ struct CompileOptions {
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.
   OffloadSpec offload;
-  std::optional<int64_t> hostBudget; // Bytes; none: the target's memory.
-  /// The directory of spill files, relative to the step's working directory,
-  /// and the limit of their bytes, -1: no limit. Empty: no files.
+  /// The directory of spill files, relative to the step's working directory.
+  /// Empty: no files.
   std::string fileDirectory;
-  int64_t fileBudget = -1;
   /// Percent of the planner's default amount of counted work.
   int64_t effort = 100;
   /// Rows of logits that are held at once, 0: all. None: the smallest number

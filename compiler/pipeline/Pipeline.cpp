@@ -369,10 +369,10 @@ Expected<void> Compilation::checkOutputs() {
 
 /// Warns if the budget is larger than the memory of the card.
 void Compilation::noteBudget() {
-  if (device.backend == Backend::Cuda && device.memoryBytes >= 0 &&
-      asked.budgetBytes.value_or(0) > device.memoryBytes)
+  if (device.backend == Backend::Cuda && device.memoryBytes.device() >= 0 &&
+      asked.budgetBytes.device().value_or(0) > device.memoryBytes.device())
     said.push_back("--budget is more than a process sees of " + asked.target +
-                   ", " + readableBytes(device.memoryBytes));
+                   ", " + readableBytes(device.memoryBytes.device()));
 }
 
 /// Records the effect of --batchnorm, or warns of none.
@@ -528,10 +528,16 @@ Expected<void> Compilation::writeProblem() {
   return {};
 }
 
-SpaceBudgets tmc::budgetsOf(const CompileOptions &asked, const Target &device) {
-  return {asked.budgetBytes.value_or(device.memoryBytes),
-          asked.hostBudget.value_or(-1),
-          asked.fileDirectory.empty() ? 0 : asked.fileBudget};
+PerSpace<int64_t> tmc::budgetsOf(const CompileOptions &asked,
+                                 const Target &device) {
+  PerSpace<int64_t> budgets;
+  for (auto [space, bytes] : budgets) {
+    const bool isThere = space.hasAddresses || !asked.fileDirectory.empty();
+    bytes = isThere ? asked.budgetBytes[space.kind].value_or(-1) : 0;
+  }
+  budgets.device() =
+      asked.budgetBytes.device().value_or(device.memoryBytes.device());
+  return budgets;
 }
 
 Expected<void> Compilation::planToPlace(Phase last) {

@@ -67,14 +67,14 @@ static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
   form.plans = std::make_unique<planning::PlanCache>(
       problem, request.device.arenaAlignment, options, planner,
       form.plannerFile);
-  return form.plans->fit(request.budgets.device).status();
+  return form.plans->fit(request.budgets.device()).status();
 }
 
 /// The plan for the budget, from the cache; of infeasible ones the smallest.
 static absl::StatusOr<planning::Plan>
 choosePlan(StepForm &form, const planning::Problem &problem,
            const PlanRequest &request) {
-  const int64_t budget = request.budgets.device;
+  const int64_t budget = request.budgets.device();
   if (!form.plans) {
     if (absl::Status status = fillCache(form, problem, request); !status.ok())
       return status;
@@ -128,9 +128,10 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
         PlanOptions options;
         options.target = request.asked.target;
         options.offload = moves.text();
-        options.budget = request.budgets.device;
-        options.hostBudget = request.budgets.host;
-        options.fileBudget = request.budgets.file;
+        options.budget = request.budgets.device();
+        for (auto [space, bytes] : request.budgets)
+          if (!onDevice(space.kind))
+            options.beside.push_back(bytes);
         if (!moves.isNone())
           pm.addNestedPass<train::StepOp>(createPeel());
         pm.addNestedPass<train::StepOp>(
@@ -165,7 +166,7 @@ static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
   if (!done)
     return std::move(done.failure());
   for (auto program : module.getOps<mem::ProgramOp>())
-    return int64_t(program.getArenaBytes());
+    return program.deviceArenaBytes();
   return int64_t(-1);
 }
 
@@ -181,29 +182,22 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   placePlanTrace(trace, module);
   PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
   plan.livePeakBytes = record.livePeakBytes;
+  plan.moves = record.moves();
+  plan.movedBytes = record.movedBytes;
   plan.stepSeconds = secondsOf(record.costPs);
   plan.kernelSeconds = secondsOf(record.unconstrainedCostPs);
   plan.recomputedOps = record.recomputedOps;
-  plan.hostPeakBytes = record.hostPeakBytes;
-  plan.filePeakBytes = record.filePeakBytes;
-  plan.toHostBytes = record.toHostBytes;
-  plan.toDeviceBytes = record.toDeviceBytes;
-  plan.readBytes = record.readBytes;
-  plan.writtenBytes = record.writtenBytes;
   trace.stepSeconds = plan.stepSeconds;
   plan.microBatches = request.asked.microBatches;
   for (size_t i = 0; i < planning::kNumClasses; ++i)
     if (record.peakByClass[i] >= 0)
       plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
           record.peakByClass[i];
-  for (size_t e = 0; e < PlanRecord::kEngines; ++e)
-    if (record.busyPs[e] >= 0)
-      plan.busySeconds[planning::nameOf(planning::EngineKind(e))] =
-          secondsOf(record.busyPs[e]);
+  for (auto [engine, busy] : record.busyPs)
+    plan.busySeconds[engine.kind] = secondsOf(std::max<int64_t>(busy, 0));
   for (auto program : module.getOps<mem::ProgramOp>()) {
-    plan.arenaBytes = program.getArenaBytes();
-    plan.hostArenaBytes = program.getHostBytes();
-    plan.fileArenaBytes = program.getFileBytes();
+    for (auto [space, bytes] : plan.arenaBytes)
+      bytes = program.arenaBytesIn(space.kind);
     plan.launches = plan.copies = plan.transfers = plan.hostUpdates = 0;
     program.walk([&](Operation *op) {
       auto launch = dyn_cast<mem::LaunchOp>(op);
@@ -217,7 +211,7 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
 
 /// Plans without moves.
 static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
-  const int64_t budget = request.budgets.device;
+  const int64_t budget = request.budgets.device();
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
   figures.budgetBytes = budget;
@@ -251,19 +245,18 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
 
 /// Reduces each budget by the bytes that the program's arena is over the asked
 /// one; false if no arena is over.
-static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
+static bool tighten(PerSpace<int64_t> &budgets, const PerSpace<int64_t> &asked,
                     int64_t reserved, mem::ProgramOp program) {
   bool isOver = false;
-  auto take = [&](int64_t &budget, int64_t most, int64_t bytes) {
+  for (auto [space, budget] : budgets) {
+    const int64_t most = asked[space.kind];
+    const int64_t bytes = program.arenaBytesIn(space.kind) +
+                          (onDevice(space.kind) ? reserved : 0);
     if (most < 0 || bytes <= most)
-      return;
+      continue;
     isOver = true;
     budget = std::max<int64_t>(0, budget - (bytes - most));
-  };
-  take(budgets.device, asked.device,
-       int64_t(program.getArenaBytes()) + reserved);
-  take(budgets.host, asked.host, int64_t(program.getHostBytes()));
-  take(budgets.file, asked.file, int64_t(program.getFileBytes()));
+  }
   return isOver;
 }
 
@@ -276,7 +269,7 @@ static constexpr int64_t kFineEffort = 50;
 static Expected<void> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
   PlanFigures &figures = form.figures;
-  figures.budgetBytes = request.budgets.device;
+  figures.budgetBytes = request.budgets.device();
   figures.reservedBytes = request.device.reservedBytes;
   figures.smallestStoppedEarly = false;
   figures.boundOrder = PlanFigures::BoundOrder::Program;
@@ -309,7 +302,7 @@ static Expected<void> planWithMoves(StepForm &form,
     readFrontier(form, record);
     if (!done) {
       if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
-        return overBudget(form, request.budgets.device);
+        return overBudget(form, request.budgets.device());
       return done;
     }
     bool isOver = false;
@@ -322,7 +315,7 @@ static Expected<void> planWithMoves(StepForm &form,
     readFigures(form, request);
     return {};
   }
-  return overBudget(form, request.budgets.device);
+  return overBudget(form, request.budgets.device());
 }
 
 /// Whether moves may gain at least kWorthMovesPart over the form's plan without
@@ -409,7 +402,7 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
     const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
     int64_t alive =
         llvm::count_if(trace.tensors, [&](const PlanTrace::Tensor &t) {
-          return trace.values[t.value].space.empty() &&
+          return onDevice(trace.values[t.value].space) &&
                  t.begin <= trace.peakLaunch && trace.peakLaunch < t.end;
         });
     failure.notes.push_back(

@@ -83,7 +83,7 @@ private:
 Compilation::~Compilation() = default;
 
 Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
-  asked.budgetBytes = budgetBytes;
+  asked.budgetBytes.device() = budgetBytes;
   return search(Keep::All);
 }
 
@@ -177,7 +177,7 @@ Compilation::nearestFitting(const CompileOptions &tried) {
     });
   }
   llvm::stable_sort(settings, isNearer);
-  const int64_t budget = request(Phase::Plan).budgets.device;
+  const int64_t budget = request(Phase::Plan).budgets.device();
   std::vector<char> isPossible(settings.size());
   planning::inParallel(settings.size(), [&](size_t i) {
     Expected<std::unique_ptr<Compilation>> point =
@@ -206,7 +206,7 @@ Compilation::nearestFitting(const CompileOptions &tried) {
 }
 
 void Compilation::suggest(Failure &failure, const CompileOptions &given) {
-  if (asked.budgetBytes.value_or(device.memoryBytes) <
+  if (asked.budgetBytes.device().value_or(device.memoryBytes.device()) <
       form.figures.smallestFoundBytes / kReachedPart)
     return;
   const CompileOptions before = asked;
@@ -418,7 +418,7 @@ Expected<void> Compilation::planBest(Phase last) {
     form.figures.unconstrainedBytes = reference.baseBytes;
   }
   if (failure) {
-    *failure = overBudget(form, request(last).budgets.device);
+    *failure = overBudget(form, request(last).budgets.device());
     if (const std::string flags = flagsOf(before, asked); !flags.empty())
       failure->notes.front() += ", with " + flags;
     return std::move(*failure);

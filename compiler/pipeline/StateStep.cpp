@@ -39,7 +39,7 @@ Expected<StepProblem> tmc::stateStep(ModuleOp module,
 
 Expected<StepProblem> tmc::stateWithMoves(ModuleOp module,
                                           const PlanRequest &request,
-                                          const SpaceBudgets &budgets) {
+                                          const PerSpace<int64_t> &budgets) {
   TMC_TRY(request.runPasses(module, Phase::Shape, [](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(createPeel());
   }));
@@ -92,7 +92,7 @@ Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
     if (wanted == Claims::BytesAndSeconds)
       claims.atLeastSeconds = double(planning::baseCost(problem)) * 1e-12;
   }
-  const int64_t budget = request.budgets.device;
+  const int64_t budget = request.budgets.device();
   if (wanted == Claims::BytesAndSeconds && budget >= 0 &&
       budget < claims.impossibleBelowBytes)
     claims.atLeastSeconds = HUGE_VAL;

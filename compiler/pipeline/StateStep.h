@@ -36,7 +36,7 @@ Expected<StepProblem> stateStep(mlir::ModuleOp module,
 /// allow, within `budgets`. Peels the loops of `module`, too. Errors: as above.
 Expected<StepProblem> stateWithMoves(mlir::ModuleOp module,
                                      const PlanRequest &request,
-                                     const SpaceBudgets &budgets);
+                                     const PerSpace<int64_t> &budgets);
 
 /// Lower bounds that hold for every plan of a step.
 struct PlanClaims {

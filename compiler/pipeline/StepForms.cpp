@@ -27,7 +27,7 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
       std::move(stated->problem), request.device.arenaAlignment,
       planning::SolveOptions{.order = planning::OrderMode::Free,
                              .effort = request.effort()},
-      request.budgets.device);
+      request.budgets.device());
 }
 
 /// A form whose coarse plan is this part slower than the other's isn't faster
@@ -102,8 +102,8 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   if (isNextBetter)
     std::swap(form, other);
   // The form to run may fit although no smaller budget was sought.
-  const int64_t most = (first || next) && request.budgets.device >= 0
-                           ? request.budgets.device
+  const int64_t most = (first || next) && request.budgets.device() >= 0
+                           ? request.budgets.device()
                            : std::numeric_limits<int64_t>::max();
   if (other.figures.smallestFoundBytes <= most &&
       isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes)) {
@@ -113,7 +113,7 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   TMC_TRY(
       claimForBoth(form, other, bool(isNextBetter ? first : next), request));
   if (!first && !next)
-    return overBudget(form, request.budgets.device);
+    return overBudget(form, request.budgets.device());
   return {};
 }
 

@@ -52,13 +52,13 @@ struct StepForm {
 };
 
 /// The budgets of a step: memory of `device`, of the host, and files.
-SpaceBudgets budgetsOf(const CompileOptions &asked, const Target &device);
+PerSpace<int64_t> budgetsOf(const CompileOptions &asked, const Target &device);
 
 /// The input of planning: options, target, budgets.
 struct PlanRequest {
   const CompileOptions &asked;
   const Target &device;
-  SpaceBudgets budgets;
+  PerSpace<int64_t> budgets;
   Phase last = Phase::Place; // Plan, Lower or Place.
   /// Runs a phase's passes on a module; a failure has the diagnostics.
   std::function<Expected<void>(

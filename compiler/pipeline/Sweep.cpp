@@ -41,8 +41,8 @@ static Curve emptyCurve(Compilation &compilation) {
   curve.target = compilation.target().name;
   curve.plan.arenaBytes = -1;
   const PlanFigures &plan = compilation.figures();
-  if (plan.arenaBytes >= 0) {
-    curve.plan.arenaBytes = plan.arenaBytes + plan.reservedBytes;
+  if (plan.arenaBytes.device() >= 0) {
+    curve.plan.arenaBytes = plan.arenaBytes.device() + plan.reservedBytes;
     curve.plan.budgetBytes =
         plan.budgetBytes < 0 ? curve.plan.arenaBytes : plan.budgetBytes;
     curve.plan.seconds = plan.stepSeconds;

@@ -74,7 +74,7 @@ public:
       : program(program), meaning(meaning) {}
 
   LogicalResult allocate() {
-    int64_t arenaBytes = program.getArenaBytes();
+    int64_t arenaBytes = program.deviceArenaBytes();
     if (arenaBytes >= 0)
       arena.assign(arenaBytes, kGarbage);
     for (auto buffer : program.getBlock().getOps<mem::BufferOp>()) {

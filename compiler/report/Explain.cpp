@@ -14,29 +14,28 @@ static std::string fromPs(int64_t ps) {
 
 static bool isRecomputed(const PlanTrace::Value &value) {
   return llvm::any_of(value.gaps, [](const PlanTrace::Gap &g) {
-    return !g.held && g.space.empty();
+    return !g.held && onDevice(g.space);
   });
 }
 
 static bool isMoved(const PlanTrace::Value &value) {
   return llvm::any_of(value.gaps, [](const PlanTrace::Gap &g) {
-    return !g.held && !g.space.empty();
+    return !g.held && !onDevice(g.space);
   });
 }
 
 /// "on the host", "in the file".
-static std::string placeText(const std::string &space) {
-  return space == "file" ? "in the file"
-         : space.empty() ? "on the device"
-                         : "on the " + space;
+static std::string placeText(SpaceKind space) {
+  return std::string(infoOf(space).hasAddresses ? "on the " : "in the ") +
+         nameOf(space);
 }
 
 std::string tmc::decisionOf(const PlanTrace &trace, int32_t value,
                             const std::vector<int32_t> &tensors) {
   const PlanTrace::Value &reported = trace.values[value];
   if (reported.persistent)
-    return reported.space.empty() ? "persistent"
-                                  : "at home " + placeText(reported.space);
+    return onDevice(reported.space) ? "persistent"
+                                    : "at home " + placeText(reported.space);
   if (isMoved(reported))
     return "moved";
   if (isRecomputed(reported))
@@ -130,17 +129,17 @@ private:
     text += std::string(size_t(depth) * 2, ' ') + words + "\n";
   }
 
-  /// "stashed on the host by launch 7, device-to-host, 1.2 ms".
+  /// "stashed on the host by launch 7, d2h, 1.2 ms".
   std::string moveText(const PlanTrace::Tensor &tensor) const {
     const PlanTrace::Launch &move = trace.launches[tensor.begin];
-    const std::string &from = trace.values[move.reads[0]].space;
-    const std::string &to = trace.values[move.writes[0]].space;
-    std::string verb = to == "file"     ? "written to the file"
-                       : from == "file" ? "read from the file"
-                       : to.empty()     ? "fetched from the " + from
-                                        : "stashed on the " + to;
-    return verb + " by launch " + std::to_string(tensor.begin + 1) + ", " +
-           move.engine + ", " + fromPs(move.costPs);
+    const EngineInfo &engine = infoOf(move.engine);
+    std::string verb = !infoOf(engine.writes).hasAddresses  ? "written to the "
+                       : !infoOf(engine.reads).hasAddresses ? "read from the "
+                       : move.kind == "fetch" ? "fetched from the "
+                                              : "stashed on the ";
+    return verb + nameOf(move.kind == "fetch" ? engine.reads : engine.writes) +
+           " by launch " + std::to_string(tensor.begin + 1) + ", " +
+           engine.name + ", " + fromPs(move.costPs);
   }
 
   /// The time at which work runs, and the time that the kernels wait for it.
@@ -176,9 +175,9 @@ private:
     if (std::string time = timeText(maker); !isThere && !time.empty())
       line(time, 2);
     std::string where =
-        (form.space.empty() ? "" : placeText(form.space) + ", ") +
+        (onDevice(form.space) ? "" : placeText(form.space) + ", ") +
         "alive to launch " + std::to_string(tensor.end);
-    if (form.space.empty() && tensor.begin <= trace.peakLaunch &&
+    if (onDevice(form.space) && tensor.begin <= trace.peakLaunch &&
         trace.peakLaunch < tensor.end)
       where += ", at the peak too";
     if (tensor.placeOf >= 0)
@@ -194,7 +193,7 @@ private:
   std::string heldText(int32_t from, int32_t to) const {
     int64_t most = 0;
     for (int32_t l = from; l < to; ++l)
-      most = std::max(most, trace.launches[l].liveBytes);
+      most = std::max(most, trace.launches[l].liveBytes.device());
     most += value.bytes + trace.reservedBytes;
     std::string text = readableBytes(most) + " would be needed";
     if (trace.budgetBytes < 0)
@@ -207,7 +206,7 @@ private:
 
   void tellHome() {
     const PlanTrace::Value &at = trace.values[home];
-    if (at.space.empty()) {
+    if (onDevice(at.space)) {
       line("in memory during the whole step and between steps");
       return;
     }
@@ -260,9 +259,9 @@ private:
     if (gap.held) {
       line("kept: holds " + readableBytes(value.bytes) + " over " + span, 2);
       if (gap.worthPs < 0)
-        line((trace.hostArenaBytes < 0 ? "the budget leaves room for "
-                                         "everything; "
-                                       : "") +
+        line((!trace.leavesDevice() ? "the budget leaves room for "
+                                      "everything; "
+                                    : "") +
                  againText(gap),
              2);
       else if (gap.worthPs == 0 || gap.leastPs < 0)
@@ -285,7 +284,7 @@ private:
       tellLinks(gap);
       return;
     }
-    if (!gap.space.empty())
+    if (!onDevice(gap.space))
       return tellMoved(gap, span);
     line("recomputed: frees " + readableBytes(value.bytes) + " over " + span,
          2);
@@ -328,7 +327,7 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
     text += "; by " + exception.name + " " + std::to_string(exception.count);
   text +=
       "\n" + std::to_string(order.size()) +
-      (trace.hostArenaBytes < 0
+      (!trace.leavesDevice()
            ? " tensors could be recomputed, " + countOf(isRecomputed) + " are"
            : " tensors could be recomputed or moved, " + countOf(isRecomputed) +
                  " are recomputed, " + countOf(isMoved) + " move") +

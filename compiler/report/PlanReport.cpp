@@ -10,11 +10,18 @@ using namespace tmc;
 
 namespace json = llvm::json;
 
-static constexpr int kPlanSchema = 1;
+static constexpr int kPlanSchema = 2;
 
 const char *tmc::nameOf(ModelValue::Kind kind) {
   constexpr const char *kNames[] = {"trained", "frozen", "state"};
   return kNames[kind];
+}
+
+int64_t PlanFigures::offloadedBytes() const {
+  int64_t sum = 0;
+  for (auto [engine, bytes] : movedBytes)
+    sum += onDevice(engine.reads) && engine.copies ? bytes : 0;
+  return sum;
 }
 
 double PlanFigures::overheadPct() const {
@@ -122,26 +129,28 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
 /// The memory beside the device, and the moves of a step; null if nothing
 /// moves.
 static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
-  if (plan.toHostBytes < 0)
+  if (!plan.moves)
     return nullptr;
-  json::Object busy, waits;
-  for (const auto &[engine, seconds] : trace.waitSeconds())
-    waits[engine] = seconds;
-  for (const auto &[engine, seconds] : plan.busySeconds)
-    busy[engine] = seconds;
-  return json::Object{
-      {"transfers", plan.transfers},
-      {"host_updates", plan.hostUpdates},
-      {"busy_s", std::move(busy)},
-      {"waits_s", std::move(waits)},
-      {"host", json::Object{{"arena_bytes", known(plan.hostArenaBytes)},
-                            {"live_peak_bytes", known(plan.hostPeakBytes)}}},
-      {"file", json::Object{{"arena_bytes", known(plan.fileArenaBytes)},
-                            {"live_peak_bytes", known(plan.filePeakBytes)}}},
-      {"to_host_bytes", known(plan.toHostBytes)},
-      {"to_device_bytes", known(plan.toDeviceBytes)},
-      {"read_bytes", known(plan.readBytes)},
-      {"written_bytes", known(plan.writtenBytes)}};
+  json::Object spaces{{"transfers", plan.transfers},
+                      {"host_updates", plan.hostUpdates}};
+  for (const SpaceInfo &space : kSpaces)
+    if (!onDevice(space.kind))
+      spaces[space.name] = json::Object{
+          {"arena_bytes", known(plan.arenaBytes[space.kind])},
+          {"live_peak_bytes", known(plan.livePeakBytes[space.kind])}};
+  json::Object busy, waits, moved;
+  for (auto [engine, seconds] : plan.busySeconds)
+    busy[engine.name] = seconds;
+  for (auto [engine, seconds] : trace.waitSeconds())
+    if (seconds > 0)
+      waits[engine.name] = seconds;
+  for (auto [engine, bytes] : plan.movedBytes)
+    if (engine.copies)
+      moved[engine.name] = bytes;
+  spaces["busy_s"] = std::move(busy);
+  spaces["waits_s"] = std::move(waits);
+  spaces["moved_bytes"] = std::move(moved);
+  return spaces;
 }
 
 /// The levers that were free; null if none was.
@@ -171,6 +180,7 @@ std::string tmc::planJson(const Planned &planned) {
   json::Object classes;
   for (const auto &[name, bytes] : plan.peakByClass)
     classes[name] = bytes;
+  const int64_t arenaBytes = plan.arenaBytes.device();
   bool timed = plan.unconstrainedSeconds > 0;
   return jsonText(
       json::Object{
@@ -182,9 +192,9 @@ std::string tmc::planJson(const Planned &planned) {
           {"library", nameOrNull(planned.library)},
           {"budget_bytes", known(plan.budgetBytes)},
           {"arena_bytes",
-           known(plan.arenaBytes < 0 ? plan.arenaBytes
-                                     : plan.arenaBytes + plan.reservedBytes)},
-          {"live_peak_bytes", known(plan.livePeakBytes)},
+           known(arenaBytes < 0 ? arenaBytes
+                                : arenaBytes + plan.reservedBytes)},
+          {"live_peak_bytes", known(plan.livePeakBytes.device())},
           {"reserved_bytes", plan.reservedBytes},
           {"unconstrained_bytes", known(plan.unconstrainedBytes)},
           {"peak_by_class", std::move(classes)},
@@ -209,7 +219,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"batchnorm", plan.batchNorm.empty() ? json::Value(nullptr)
                                                : json::Value(plan.batchNorm)},
           {"recomputed_ops", known(plan.recomputedOps)},
-          {"offloaded_bytes", std::max<int64_t>(0, plan.toHostBytes)},
+          {"offloaded_bytes", plan.offloadedBytes()},
           {"spaces", spacesJson(plan, planned.trace)},
           {"copies", known(plan.copies)},
           {"launches", known(plan.launches)},

@@ -82,7 +82,7 @@ std::string tmc::peakPlace(const PlanTrace &trace) {
 std::vector<int32_t> tmc::aliveAtPeak(const PlanTrace &trace) {
   std::vector<int32_t> alive;
   for (size_t i = 0; i < trace.tensors.size(); ++i)
-    if (trace.values[trace.tensors[i].value].space.empty() &&
+    if (onDevice(trace.values[trace.tensors[i].value].space) &&
         trace.tensors[i].begin <= trace.peakLaunch &&
         trace.peakLaunch < trace.tensors[i].end)
       alive.push_back(int32_t(i));
@@ -104,12 +104,13 @@ static void tellMemory(Table &table, const PlanFigures &plan,
        {"parameters", "gradients", "optimizer", "activations", "workspace"})
     table.bytes(name, byClass(name));
   table.bytes("batch and others", byClass("batch") + byClass("other"));
-  table.bytes("live at the peak", plan.livePeakBytes);
-  if (plan.arenaBytes >= 0)
-    table.bytes("lost to packing", plan.arenaBytes - plan.livePeakBytes);
+  table.bytes("live at the peak", plan.livePeakBytes.device());
+  const int64_t arenaBytes = plan.arenaBytes.device();
+  if (arenaBytes >= 0)
+    table.bytes("lost to packing", arenaBytes - plan.livePeakBytes.device());
   table.bytes("reserved", plan.reservedBytes);
-  if (plan.arenaBytes >= 0)
-    table.bytes("arena and reserved", plan.arenaBytes + plan.reservedBytes,
+  if (arenaBytes >= 0)
+    table.bytes("arena and reserved", arenaBytes + plan.reservedBytes,
                 plan.budgetBytes >= 0
                     ? "of a budget of " + readableBytes(plan.budgetBytes)
                     : "");
@@ -134,13 +135,15 @@ static void tellMemory(Table &table, const PlanFigures &plan,
   }
 }
 
-/// "40.00 ms for host-to-device, 3.00 ms at the end".
+/// "40.00 ms for h2d, 3.00 ms at the end".
 static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
                              double waited) {
   std::string text;
-  for (const auto &[engine, seconds] : trace.waitSeconds()) {
+  for (auto [engine, seconds] : trace.waitSeconds()) {
+    if (seconds <= 0)
+      continue;
     waited -= seconds;
-    text += ", " + readableSeconds(seconds) + " for " + engine;
+    text += ", " + readableSeconds(seconds) + " for " + engine.name;
   }
   // Work that still runs after the last kernel of a trip.
   if (waited > 1e-6 * plan.stepSeconds)
@@ -151,34 +154,29 @@ static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
 /// Prints the memory beside the device, and each engine's work in a step.
 static void tellSpaces(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
-  if (plan.toHostBytes < 0)
+  if (!plan.moves)
     return;
   table.heading("beside the device");
-  auto alive = [](int64_t bytes) {
-    return readableBytes(bytes) + " alive at most";
+  auto isUsed = [&](SpaceKind space) {
+    return onDevice(space) || plan.livePeakBytes[space] > 0;
   };
-  table.bytes("host arena", plan.hostArenaBytes, alive(plan.hostPeakBytes));
-  if (plan.fileArenaBytes > 0)
-    table.bytes("file", plan.fileArenaBytes, alive(plan.filePeakBytes));
-  auto busy = [&](const char *engine) {
-    auto it = plan.busySeconds.find(engine);
-    double seconds = it == plan.busySeconds.end() ? 0 : it->second;
+  for (auto [space, bytes] : plan.arenaBytes)
+    if (!onDevice(space.kind) && isUsed(space.kind))
+      table.bytes(
+          std::string(space.name) + (space.hasAddresses ? " arena" : ""), bytes,
+          readableBytes(plan.livePeakBytes[space.kind]) + " alive at most");
+  auto busy = [&](EngineKind engine) {
+    double seconds = plan.busySeconds[engine];
     return "a step, busy " + readableSeconds(seconds) + " (" +
            percent(100 * seconds / plan.stepSeconds, "%.0f %%") + ")";
   };
-  table.bytes("to the host", plan.toHostBytes, busy("device-to-host"));
-  table.bytes("to the device", plan.toDeviceBytes, busy("host-to-device"));
-  if (plan.fileArenaBytes > 0) {
-    table.bytes("written", plan.writtenBytes, busy("file-write"));
-    table.bytes("read", plan.readBytes, busy("file-read"));
-  }
+  for (auto [engine, bytes] : plan.movedBytes)
+    if (engine.copies && isUsed(engine.reads) && isUsed(engine.writes))
+      table.bytes(engine.work, bytes, busy(engine.kind));
   if (plan.hostUpdates > 0)
     table.row("updates on the host", std::to_string(plan.hostUpdates),
-              busy("host"));
-  auto compute = plan.busySeconds.find("compute");
-  if (compute == plan.busySeconds.end())
-    return;
-  double waited = plan.stepSeconds - compute->second;
+              busy(EngineKind::Host));
+  double waited = plan.stepSeconds - plan.busySeconds[EngineKind::Compute];
   table.row("kernels wait", readableSeconds(waited),
             "of " + readableSeconds(plan.stepSeconds) +
                 waitsText(plan, trace, waited));
@@ -300,7 +298,7 @@ static void tellLevers(Table &table, const PlanFigures &plan,
             again ? std::to_string(again) + " launches, " +
                         signedSeconds(double(levers.recomputeCost) * 1e-12)
                   : "");
-  if (plan.toHostBytes >= 0)
+  if (plan.moves)
     tellMoves(table, plan, trace);
 }
 

@@ -29,14 +29,22 @@ std::vector<std::vector<int32_t>> PlanTrace::tensorsOf() const {
   return of;
 }
 
-std::vector<std::string> PlanTrace::spaces() const {
-  std::vector<std::string> found = {""};
-  for (const char *space : {"host", "file"})
-    if (llvm::any_of(tensors, [&](const Tensor &tensor) {
-          return values[tensor.value].space == space;
+std::vector<SpaceKind> PlanTrace::spaces() const {
+  std::vector<SpaceKind> found;
+  for (const SpaceInfo &space : kSpaces)
+    if (onDevice(space.kind) ||
+        llvm::any_of(tensors, [&](const Tensor &tensor) {
+          return values[tensor.value].space == space.kind;
         }))
-      found.push_back(space);
+      found.push_back(space.kind);
   return found;
+}
+
+bool PlanTrace::leavesDevice() const {
+  for (auto [space, bytes] : arenaBytes)
+    if (!onDevice(space.kind) && bytes >= 0)
+      return true;
+  return false;
 }
 
 std::vector<int64_t> PlanTrace::clockPs() const {
@@ -55,8 +63,8 @@ std::vector<int64_t> PlanTrace::clockPs() const {
   return clock;
 }
 
-std::map<std::string, double> PlanTrace::waitSeconds() const {
-  std::map<std::string, double> waits;
+PerEngine<double> PlanTrace::waitSeconds() const {
+  PerEngine<double> waits;
   for (const Segment &segment : segments)
     for (int64_t trip = 0; trip < segment.trips; ++trip)
       for (int32_t l = segment.begin; l < segment.end; ++l) {
@@ -72,7 +80,7 @@ PlanTrace::Moved PlanTrace::movedOf(const std::string &kind) const {
   // Operands of updates on the host count with the states.
   std::vector<char> isUpdating(values.size(), 0);
   for (const Launch &launch : launches)
-    if (launch.engine == planning::nameOf(planning::EngineKind::Host))
+    if (launch.engine == EngineKind::Host)
       for (int32_t v : launch.reads)
         isUpdating[values[v].content] = 1;
   auto isOf = [&](int32_t value) {
@@ -86,7 +94,7 @@ PlanTrace::Moved PlanTrace::movedOf(const std::string &kind) const {
   for (const Tensor &tensor : tensors) {
     const Value &value = values[tensor.value];
     // Only the old value counts; the new value takes its bytes.
-    if (value.persistent && !value.space.empty() && tensor.placeOf < 0 &&
+    if (value.persistent && !onDevice(value.space) && tensor.placeOf < 0 &&
         value.valueClass == kind)
       moved.homeBytes += value.bytes;
   }
@@ -95,9 +103,9 @@ PlanTrace::Moved PlanTrace::movedOf(const std::string &kind) const {
       const Launch &launch = launches[l];
       if (!launch.isMove() || !isOf(launch.reads[0]))
         continue;
-      if (values[launch.reads[0]].space.empty())
+      if (onDevice(values[launch.reads[0]].space))
         moved.outBytes += values[launch.reads[0]].bytes * segment.trips;
-      if (values[launch.writes[0]].space.empty())
+      if (onDevice(values[launch.writes[0]].space))
         moved.backBytes += values[launch.writes[0]].bytes * segment.trips;
     }
   return moved;
@@ -111,7 +119,7 @@ int32_t PlanTrace::aloneFrom(const Tensor &tensor) const {
 }
 
 std::map<std::string, std::vector<int64_t>>
-PlanTrace::levels(const std::string &space) const {
+PlanTrace::levels(SpaceKind space) const {
   std::map<std::string, std::vector<int64_t>> levels;
   size_t n = launches.size();
   auto add = [&](const std::string &name, int32_t begin, int32_t end,
@@ -147,8 +155,8 @@ std::map<std::string, int64_t> PlanTrace::peakByType() const {
   std::map<std::string, int64_t> bytes;
   for (const Tensor &tensor : tensors) {
     // A tensor that takes over another's bytes shares them while it is made.
-    if (values[tensor.value].space.empty() && aloneFrom(tensor) <= peakLaunch &&
-        peakLaunch < tensor.end)
+    if (onDevice(values[tensor.value].space) &&
+        aloneFrom(tensor) <= peakLaunch && peakLaunch < tensor.end)
       bytes[values[tensor.value].type] += values[tensor.value].bytes;
   }
   return bytes;
@@ -186,7 +194,7 @@ public:
           {stay.value, stay.begin, stay.end, stay.storageOf, -1});
     for (const planning::GapDecision &gap : counted->gaps)
       trace.values[gap.value].gaps.push_back(
-          {gap.from, gap.to, gap.held, gap.overPeak, spaceName(gap.space),
+          {gap.from, gap.to, gap.held, gap.overPeak, kindOf(gap.space),
            gap.leastCost, gap.moveCost, gap.breakCost(), gap.paidCost,
            gap.waitedCost, gap.worth});
     trace.peakLaunch = counted->peakRow;
@@ -204,8 +212,8 @@ private:
   std::vector<PlanTrace::Phase> phaseOf;        // By instruction.
   std::vector<planning::InstructionId> makerOf; // By value.
 
-  std::string spaceName(planning::SpaceId space) const {
-    return space ? planning::nameOf(problem.spaces[space].kind) : "";
+  SpaceKind kindOf(planning::SpaceId space) const {
+    return problem.spaces[space].kind;
   }
 
   const planning::Recipe &own(planning::InstructionId i) const {
@@ -313,10 +321,11 @@ private:
       reported.persistent = value.kind == planning::ValueKind::Persistent &&
                             home[i] == ValueId(i);
       reported.canRemake = canRemake[i];
-      reported.space = spaceName(value.space);
+      reported.space = kindOf(value.space);
       reported.content = problem.contentOf(ValueId(i));
       if (value.formOf != kNone) { // Main forms come first.
-        reported.name = trace.values[value.formOf].name + "@" + reported.space;
+        reported.name =
+            trace.values[value.formOf].name + "@" + nameOf(reported.space);
         trace.values.push_back(std::move(reported));
         continue;
       }
@@ -378,21 +387,20 @@ private:
               : row.instruction;
       if (instruction != kNone)
         launch.phase = phaseOf[instruction];
-      launch.engine = planning::nameOf(problem.engines[recipe.engine].kind);
+      launch.engine = problem.engines[recipe.engine].kind;
       launch.other = row.other;
       for (const planning::TimeSpan &time : row.times) {
         launch.beginPs.push_back(time.begin);
         launch.endPs.push_back(time.end);
       }
       launch.costPs = isDone ? 0 : recipe.cost;
-      launch.liveBytes = row.liveBytes;
+      launch.liveBytes.device() = row.liveBytes;
       for (size_t space = 0; space < row.otherBytes.size(); ++space)
-        (problem.spaces[space + 1].kind == planning::SpaceKind::Host
-             ? launch.hostBytes
-             : launch.fileBytes) = row.otherBytes[space];
+        launch.liveBytes[problem.spaces[space + 1].kind] =
+            row.otherBytes[space];
       if (!isDone)
         launch.workspaceBytes = recipe.workspaceBytes;
-      launch.workspaceSpace = spaceName(recipe.workspaceSpace);
+      launch.workspaceSpace = kindOf(recipe.workspaceSpace);
       launch.price = row.price;
       launch.reads.assign(recipe.reads.begin(), recipe.reads.end());
       launch.writes.assign(recipe.writes.begin(), recipe.writes.end());

@@ -54,7 +54,7 @@ struct PlanTrace {
     /// copies away from the device and back, and "done" ends work of another
     /// engine.
     std::string kind;
-    std::string engine = "compute"; // "device-to-host", ...
+    EngineKind engine = EngineKind::Compute;
     Phase phase = Phase::Forward;
     bool recomputes = false;
     int32_t instance = 0; // The number of this execution of its op.
@@ -65,11 +65,10 @@ struct PlanTrace {
     /// Begin and end in each of its segment's trips, since the trip's
     /// beginning. For a "done": the interval in which the kernels wait.
     std::vector<int64_t> beginPs, endPs;
-    int64_t liveBytes = 0; // While it runs, without reserved bytes.
-    int64_t hostBytes = 0, fileBytes = 0; // Alive there.
+    PerSpace<int64_t> liveBytes; // While it runs, without reserved bytes.
     int64_t workspaceBytes = 0;
-    std::string workspaceSpace; // As `Value::space`.
-    double price = 0;           // Picoseconds that a byte is worth here.
+    SpaceKind workspaceSpace = SpaceKind();
+    double price = 0; // Picoseconds that a byte of the device is worth here.
     std::vector<int32_t> reads, writes; // Values.
 
     bool isDone() const { return kind == "done"; }
@@ -78,7 +77,7 @@ struct PlanTrace {
   struct Gap {
     int32_t from = 0, to = 0; // Launches.
     bool held = false, overPeak = false;
-    std::string space; // The space where it waits, if it is moved.
+    SpaceKind space = SpaceKind(); // Where it waits, if it is moved.
     // The least cost for kernels to recompute it; -1: impossible.
     int64_t leastPs = 0;
     int64_t movePs = -1; // Link time, there and back; -1: it can't leave.
@@ -93,10 +92,10 @@ struct PlanTrace {
     int64_t bytes = 0;
     bool persistent = false;
     bool canRemake = false; // Some kernel can recompute it.
-    std::string space;      // "host", "file"; empty: the device.
-    int32_t content = 0;    // The value whose form it is, or itself.
-    std::string type;       // The element type: "bf16".
-    std::string why;        // The reason for the type (TypeReasons.h), or "".
+    SpaceKind space = SpaceKind();
+    int32_t content = 0; // The value whose form it is, or itself.
+    std::string type;    // The element type: "bf16".
+    std::string why;     // The reason for the type (TypeReasons.h), or "".
     std::vector<Gap> gaps;
   };
   struct Tensor {
@@ -110,7 +109,7 @@ struct PlanTrace {
     int64_t bytes = 0, offset = -1;
     int32_t begin = 0, end = 0; // Launches [begin, end).
     bool persistent = false;
-    std::string space; // As `Value::space`.
+    SpaceKind space = SpaceKind();
   };
 
   /// Products of one element type, or those that one exception decided.
@@ -122,8 +121,9 @@ struct PlanTrace {
   std::string model, target;
   std::string precision; // As the user wrote it: "bf16,lm_head=f32".
   std::vector<Products> products, exceptions;
-  int64_t budgetBytes = -1, arenaBytes = -1, reservedBytes = 0;
-  int64_t hostArenaBytes = -1, fileArenaBytes = -1; // -1: the space is empty.
+  int64_t budgetBytes = -1, reservedBytes = 0; // Of the device.
+  /// -1: unknown, or the space is empty.
+  PerSpace<int64_t> arenaBytes = PerSpace<int64_t>::all(-1);
   double stepSeconds = -1;
   std::vector<Segment> segments;
   std::vector<Launch> launches;
@@ -134,21 +134,21 @@ struct PlanTrace {
   int64_t peakBytes = 0;
   planning::Levers levers;
 
-  /// The spaces with contents: "", "host", "file".
-  std::vector<std::string> spaces() const;
+  /// The device, and the other spaces with contents.
+  std::vector<SpaceKind> spaces() const;
+  /// True if a placed plan keeps bytes outside the device.
+  bool leavesDevice() const;
   /// The time at which the kernels reach each launch, and the end of the last;
   /// a loop counts once, with a middle trip.
   std::vector<int64_t> clockPs() const;
   /// Bytes alive in a space at each launch, by class: a value that takes over
   /// the bytes of another counts together with it while both are in use.
-  std::map<std::string, std::vector<int64_t>>
-  levels(const std::string &space) const;
+  std::map<std::string, std::vector<int64_t>> levels(SpaceKind space) const;
   /// The first launch at which a tensor no longer shares bytes with the tensor
   /// whose bytes it takes over.
   int32_t aloneFrom(const Tensor &tensor) const;
-  /// Seconds that the kernels wait for each engine in a step; zeros are left
-  /// out.
-  std::map<std::string, double> waitSeconds() const;
+  /// Seconds that the kernels wait for each engine in a step.
+  PerEngine<double> waitSeconds() const;
   /// The bytes at home outside the device, and the bytes moved in a step.
   struct Moved {
     int64_t homeBytes = 0;               // At home outside the device.

@@ -9,7 +9,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kTraceSchema = 5;
+static constexpr int64_t kTraceSchema = 6;
 
 /// A value of the trace is a row of a dozen numbers; a step of a hundred
 /// thousand launches has some millions of rows.
@@ -26,8 +26,6 @@ void fieldsOf(T &launch, F f) requires
   f("kind", launch.kind);
   f("engine", launch.engine);
   f("other", launch.other);
-  f("host_bytes", launch.hostBytes);
-  f("file_bytes", launch.fileBytes);
   f("workspace_space", launch.workspaceSpace);
   f("recomputes", launch.recomputes);
   f("instance", launch.instance);
@@ -132,17 +130,26 @@ void fieldsOf(T &trace,
   f("budget_bytes", trace.budgetBytes);
   f("arena_bytes", trace.arenaBytes);
   f("reserved_bytes", trace.reservedBytes);
-  f("host_arena_bytes", trace.hostArenaBytes);
-  f("file_arena_bytes", trace.fileArenaBytes);
   f("step_s", trace.stepSeconds);
   f("peak_launch", trace.peakLaunch);
   f("peak_bytes", trace.peakBytes);
 }
 
+template <typename T> json::Value jsonOf(const T &field) { return field; }
+json::Value jsonOf(SpaceKind field) { return nameOf(field); }
+json::Value jsonOf(EngineKind field) { return nameOf(field); }
+json::Value jsonOf(const PerSpace<int64_t> &field) {
+  json::Object object;
+  for (auto [space, bytes] : field)
+    object[space.name] = bytes;
+  return object;
+}
+
 template <typename T> json::Object written(const T &record) {
   json::Object object;
-  fieldsOf(record,
-           [&](const char *name, const auto &field) { object[name] = field; });
+  fieldsOf(record, [&](const char *name, const auto &field) {
+    object[name] = jsonOf(field);
+  });
   return object;
 }
 
@@ -194,6 +201,25 @@ private:
     auto text = value.getAsString();
     field = text ? text->str() : "";
     return text && nameFault(field).empty();
+  }
+  static bool set(const json::Value &value, SpaceKind &field) {
+    const SpaceInfo *space = findSpace(value.getAsString().value_or(""));
+    field = space ? space->kind : SpaceKind();
+    return space;
+  }
+  static bool set(const json::Value &value, EngineKind &field) {
+    const EngineInfo *engine = findEngine(value.getAsString().value_or(""));
+    field = engine ? engine->kind : EngineKind::Compute;
+    return engine;
+  }
+  static bool set(const json::Value &value, PerSpace<int64_t> &field) {
+    const json::Object *object = value.getAsObject();
+    for (auto [space, bytes] : field) {
+      const json::Value *found = object ? object->get(space.name) : nullptr;
+      if (!found || !set(*found, bytes))
+        return false;
+    }
+    return true;
   }
   static bool set(const json::Value &value, bool &field) {
     field = value.getAsBoolean().value_or(false);

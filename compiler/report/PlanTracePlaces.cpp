@@ -105,14 +105,11 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
         begin = 0;
       if (span.begin == span.end)
         end = begin;
-      mem::SpaceKind space = mem::spaceOf(buffer.getMemref().getType());
       trace.buffers.push_back(
           {buffer.getName().str(), buffer.getBufferClass().str(),
            sizeInBytes(buffer.getMemref().getType()),
            int64_t(buffer.getOffset()), begin, end, buffer.getPersistent(),
-           space == mem::SpaceKind::Device ? ""
-           : space == mem::SpaceKind::Host ? "host"
-                                           : "file"});
+           mem::spaceOf(buffer.getMemref().getType())});
     }
     std::map<std::pair<int32_t, int32_t>, Made> madeAt;
     // By tensor: it is in the place of a persistent value.
@@ -154,10 +151,9 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
                named != persistent.end())
         tensor.buffer = named->second;
     }
-    trace.arenaBytes = program.getArenaBytes();
-    if (trace.spaces().size() > 1) {
-      trace.hostArenaBytes = program.getHostBytes();
-      trace.fileArenaBytes = program.getFileBytes();
-    }
+    const bool leaves = trace.spaces().size() > 1;
+    for (auto [space, bytes] : trace.arenaBytes)
+      if (leaves || onDevice(space.kind))
+        bytes = program.arenaBytesIn(space.kind);
   }
 }

@@ -41,8 +41,10 @@ struct ChosenLever {
 /// The figures of a finished plan, for plan.json and the reports. A negative
 /// number is unknown.
 struct PlanFigures {
-  int64_t budgetBytes = -1, arenaBytes = -1, livePeakBytes = -1;
-  int64_t reservedBytes = 0;
+  int64_t budgetBytes = -1, reservedBytes = 0; // Of the device.
+  /// -1 outside the device: nothing is there, nothing moves.
+  PerSpace<int64_t> arenaBytes = PerSpace<int64_t>::all(-1);
+  PerSpace<int64_t> livePeakBytes = PerSpace<int64_t>::all(-1);
   std::map<std::string, int64_t> peakByClass;
   double stepSeconds = -1;
   /// Of all kernels of this step's program, each once.
@@ -63,14 +65,12 @@ struct PlanFigures {
   /// Bytes of the parameters' 16-bit copies that updates write; 0: none.
   int64_t keptCopyBytes = 0;
   int64_t recomputedOps = -1, launches = -1, copies = -1;
-  /// Outside the device; -1: nothing is there, nothing moves.
-  int64_t hostArenaBytes = -1, hostPeakBytes = -1;
-  int64_t fileArenaBytes = -1, filePeakBytes = -1;
-  int64_t toHostBytes = -1, toDeviceBytes = -1; // Moved in a step.
-  int64_t readBytes = -1, writtenBytes = -1;    // From and to files.
+  bool moves = false; // Values may leave the device.
+  /// Bytes that each engine copies in a step, and the predicted seconds that
+  /// each works.
+  PerEngine<int64_t> movedBytes;
+  PerEngine<double> busySeconds;
   int64_t transfers = -1, hostUpdates = -1;
-  /// Predicted seconds that each engine works in a step, by its name.
-  std::map<std::string, double> busySeconds;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   int64_t tiles = 1;     // Tiles of rows between wide products.
@@ -85,6 +85,8 @@ struct PlanFigures {
   std::vector<ChosenLever> chosenLevers;
   int64_t settingsSeen = 0, settings = 0;
 
+  /// Bytes that a step copies away from the device.
+  int64_t offloadedBytes() const;
   double overheadPct() const;
   double lowerBoundPct() const;
 };

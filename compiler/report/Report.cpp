@@ -44,16 +44,12 @@ enum Layer {
   Workspace
 };
 enum Fate { Persistent, Held, Remade, InPlace, Short, Moved };
-// "", "host" and "file" are 0, 1 and 2; engines are in the order of drawing.
-constexpr const char *kEngines[] = {"compute",        "device-to-host",
-                                    "host-to-device", "host",
-                                    "file-write",     "file-read"};
 
 Layer layerOf(const PlanTrace::Value &value, const std::string &decision) {
   bool ofStates =
       value.valueClass == "parameters" || value.valueClass == "optimizer";
   if (!value.persistent &&
-      (ofStates || decision == "moved" || !value.space.empty()))
+      (ofStates || decision == "moved" || !onDevice(value.space)))
     return Away;
   if (ofStates)
     return value.valueClass == "parameters" ? Parameters : Optimizer;
@@ -84,14 +80,18 @@ Fate fateOf(const std::string &decision) {
                                      : Held;
 }
 
-int64_t numberOf(const std::string &space) {
-  return space.empty() ? 0 : space == "host" ? 1 : 2;
-}
-
 template <typename List, typename F> json::Array column(const List &list, F f) {
   json::Array array;
   for (const auto &each : list)
     array.push_back(f(each));
+  return array;
+}
+
+/// The names of a table's rows.
+json::Array names(const auto &table) {
+  json::Array array;
+  for (auto [row, value] : table)
+    array.push_back(row.name);
   return array;
 }
 
@@ -114,11 +114,7 @@ json::Object launchColumns(const PlanTrace &trace) {
       {"end", std::move(ends)},
       {"other", column(list, [](const Launch &l) { return l.other; })},
       {"done", column(list, [](const Launch &l) { return int(l.isDone()); })},
-      {"engine", column(list,
-                        [](const Launch &l) {
-                          return llvm::find(kEngines, l.engine) -
-                                 std::begin(kEngines);
-                        })},
+      {"engine", column(list, [](const Launch &l) { return int(l.engine); })},
       {"moved", column(list,
                        [&](const Launch &l) {
                          return l.isMove() ? trace.values[l.reads[0]].bytes : 0;
@@ -126,8 +122,7 @@ json::Object launchColumns(const PlanTrace &trace) {
       {"group",
        column(list, [&](const Launch &l) { return groupOf(trace, l); })},
       {"workSpace",
-       column(list,
-              [](const Launch &l) { return numberOf(l.workspaceSpace); })},
+       column(list, [](const Launch &l) { return int(l.workspaceSpace); })},
       {"name", column(list, [](const Launch &l) { return visible(l.name); })},
       {"where", column(list, [](const Launch &l) { return visible(l.where); })},
       {"phase", column(list, [](const Launch &l) { return int64_t(l.phase); })},
@@ -173,7 +168,7 @@ json::Object valueColumns(const PlanTrace &trace) {
                !value.persistent;
     names.push_back(visible(value.name));
     layers.push_back(int64_t(layerOf(value, decision)));
-    spaces.push_back(numberOf(value.space));
+    spaces.push_back(int(value.space));
     fates.push_back(int64_t(fateOf(decision)));
     bytes.push_back(value.bytes);
     worths.push_back(worth);
@@ -200,7 +195,7 @@ json::Array cards(const PlanFigures &plan) {
     snprintf(text, sizeof text, "%.2f %%", value);
     return std::string(text);
   };
-  card(readableBytes(plan.arenaBytes + plan.reservedBytes),
+  card(readableBytes(plan.arenaBytes.device() + plan.reservedBytes),
        plan.budgetBytes < 0
            ? "needed, no budget"
            : "of a budget of " + readableBytes(plan.budgetBytes));
@@ -276,10 +271,14 @@ std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
                                     {"trips", segment.trips},
                                     {"begin", segment.begin},
                                     {"end", segment.end}});
-  json::Object data{
-      {"launches", launchColumns(trace)}, {"tensors", tensorColumns(trace)},
-      {"values", valueColumns(trace)},    {"segments", std::move(segments)},
-      {"peak", trace.peakLaunch},         {"cards", cards(plan)}};
+  json::Object data{{"launches", launchColumns(trace)},
+                    {"tensors", tensorColumns(trace)},
+                    {"engines", names(PerEngine<bool>())},
+                    {"spaces", names(PerSpace<bool>())},
+                    {"values", valueColumns(trace)},
+                    {"segments", std::move(segments)},
+                    {"peak", trace.peakLaunch},
+                    {"cards", cards(plan)}};
   std::string micro =
       plan.microBatches > 1
           ? ", " + std::to_string(plan.microBatches) + " micro-batches"

@@ -15,6 +15,11 @@ static constexpr int64_t kArenaAddress = int64_t(1) << 32;
 
 namespace {
 
+/// "", or ", host" for a space beside the device.
+std::string suffixOf(SpaceKind space) {
+  return onDevice(space) ? "" : std::string(", ") + nameOf(space);
+}
+
 class SnapshotWriter {
 public:
   explicit SnapshotWriter(const PlanTrace &trace) : trace(trace) {}
@@ -22,18 +27,18 @@ public:
   std::string write() {
     for (int64_t ps : trace.clockPs())
       startUs.push_back(ps / 1000000);
-    std::vector<std::string> spaces = trace.spaces();
+    std::vector<SpaceKind> spaces = trace.spaces();
     p.beginDict();
     p.key("segments");
     p.beginList();
-    for (const std::string &each : spaces) {
+    for (SpaceKind each : spaces) {
       enter(each, spaces);
       writeSegment();
     }
     p.end();
     p.key("device_traces");
     p.beginList();
-    for (const std::string &each : spaces) {
+    for (SpaceKind each : spaces) {
       enter(each, spaces);
       p.beginList();
       writeEvents();
@@ -50,15 +55,13 @@ private:
   std::vector<int64_t> startUs; // By launch, in microseconds.
 
   // The space that is being written: its number, and its arena's size.
-  std::string space;
+  SpaceKind space = SpaceKind();
   int64_t device = 0, arenaBytes = 0;
 
-  void enter(const std::string &next, const std::vector<std::string> &spaces) {
+  void enter(SpaceKind next, const std::vector<SpaceKind> &spaces) {
     space = next;
     device = llvm::find(spaces, next) - spaces.begin();
-    arenaBytes = space.empty()     ? trace.arenaBytes
-                 : space == "host" ? trace.hostArenaBytes
-                                   : trace.fileArenaBytes;
+    arenaBytes = trace.arenaBytes[space];
   }
 
   void frame(const std::string &name, const std::string &where) {
@@ -117,7 +120,7 @@ private:
     p.key("is_expandable"), p.value(0);
     p.key("frames");
     p.beginList();
-    frame(space.empty() ? "the arena" : "the arena, " + space, "");
+    frame(std::string("the arena") + suffixOf(space), "");
     p.end();
     p.key("blocks");
     p.beginList();
@@ -228,24 +231,21 @@ std::string tmc::memorySnapshot(const PlanTrace &trace) {
 
 namespace {
 
-/// The lanes, in the order of drawing.
-constexpr const char *kLanes[] = {"compute", "device-to-host", "host-to-device",
-                                  "host",    "file-write",     "file-read"};
-
 class StepTraceWriter {
 public:
   explicit StepTraceWriter(const PlanTrace &trace) : trace(trace) {
-    for (const std::string &space : trace.spaces())
+    for (SpaceKind space : trace.spaces())
       levels.push_back({space, trace.levels(space)});
   }
 
   std::string write() {
     named("process_name", 0, trace.model + " on " + trace.target);
-    for (size_t lane = 0; lane < std::size(kLanes); ++lane)
-      if (llvm::any_of(trace.launches, [&](const PlanTrace::Launch &l) {
-            return l.engine == kLanes[lane];
-          }))
-        named("thread_name", int64_t(lane), kLanes[lane]);
+    PerEngine<bool> works;
+    for (const PlanTrace::Launch &launch : trace.launches)
+      works[launch.engine] = true;
+    for (auto [engine, isUsed] : works)
+      if (isUsed)
+        named("thread_name", laneOf(engine.kind), engine.name);
     int64_t tripBegin = 0; // Picoseconds.
     for (const PlanTrace::Segment &segment : trace.segments)
       for (int64_t trip = 0; trip < segment.trips; ++trip) {
@@ -266,9 +266,8 @@ public:
 
 private:
   const PlanTrace &trace;
-  std::vector<
-      std::pair<std::string, std::map<std::string, std::vector<int64_t>>>>
-      levels; // By space.
+  std::vector<std::pair<SpaceKind, std::map<std::string, std::vector<int64_t>>>>
+      levels;
   json::Array events;
 
   void named(const char *what, int64_t lane, const std::string &name) {
@@ -279,9 +278,7 @@ private:
                                   {"args", json::Object{{"name", name}}}});
   }
 
-  static int64_t laneOf(const std::string &engine) {
-    return llvm::find(kLanes, engine) - std::begin(kLanes);
-  }
+  static int64_t laneOf(EngineKind engine) { return int64_t(engine); }
 
   /// A launch on its engine's lane, or the time that the kernels wait for it.
   void addLaunch(int32_t l, int64_t tripBegin, size_t shown, int64_t trip) {
@@ -292,7 +289,7 @@ private:
     json::Object args{{"launch", l + 1},
                       {"kernel", launch.kind},
                       {"instance", launch.instance},
-                      {"live_bytes", launch.liveBytes}};
+                      {"live_bytes", launch.liveBytes.device()}};
     if (!launch.where.empty())
       args["line"] = launch.where;
     if (trip >= 0)
@@ -322,12 +319,11 @@ private:
       json::Object alive;
       for (const auto &[name, level] : classes)
         alive[name] = level[l];
-      events.push_back(json::Object{
-          {"ph", "C"},
-          {"name", "bytes alive" + (space.empty() ? "" : ", " + space)},
-          {"ts", double(atPs) * 1e-6},
-          {"pid", 0},
-          {"args", std::move(alive)}});
+      events.push_back(json::Object{{"ph", "C"},
+                                    {"name", "bytes alive" + suffixOf(space)},
+                                    {"ts", double(atPs) * 1e-6},
+                                    {"pid", 0},
+                                    {"args", std::move(alive)}});
     }
   }
 };

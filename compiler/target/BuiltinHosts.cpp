@@ -54,21 +54,21 @@ const Machine &machineOf(HostMachine machine) {
 
 } // namespace
 
-HostDescription tmc::hostOf(HostMachine machine) {
+void tmc::describeHost(HostMachine machine, Target &target) {
   const Machine &m = machineOf(machine);
   const Channel link = {kLinkLatencySeconds,
                         m.pcie.linkGigabytesPerSecond * kGiga};
-  HostDescription host;
-  host.toHost = host.toDevice = link;
-  host.updates = {kUpdateLaunchSeconds, m.gigaflops * kGiga,
-                  kStreamShare * m.memoryGigabytesPerSecond * kGiga};
-  return host;
+  target.copies[EngineKind::DeviceToHost] = link;
+  target.copies[EngineKind::HostToDevice] = link;
+  target.updates = {kUpdateLaunchSeconds, m.gigaflops * kGiga,
+                    kStreamShare * m.memoryGigabytesPerSecond * kGiga};
+  describeFile(machine, target);
 }
 
-FileDescription tmc::fileOf(HostMachine machine) {
+void tmc::describeFile(HostMachine machine, Target &target) {
   const Pcie &pcie = machineOf(machine).pcie;
-  FileDescription file;
-  file.write = {kFileLatencySeconds, pcie.writeGigabytesPerSecond * kGiga};
-  file.read = {kFileLatencySeconds, pcie.readGigabytesPerSecond * kGiga};
-  return file;
+  target.copies[EngineKind::FileRead] = {kFileLatencySeconds,
+                                         pcie.readGigabytesPerSecond * kGiga};
+  target.copies[EngineKind::FileWrite] = {kFileLatencySeconds,
+                                          pcie.writeGigabytesPerSecond * kGiga};
 }

@@ -7,7 +7,7 @@
 #ifndef TMC_COMPILER_TARGET_BUILTINHOSTS_H
 #define TMC_COMPILER_TARGET_BUILTINHOSTS_H
 
-#include "compiler/target/Host.h"
+#include "compiler/target/Target.h"
 
 #include <cstdint>
 
@@ -22,8 +22,10 @@ enum class HostMachine : uint8_t {
   RyzenDDR4  // PCIe 4 card in an older desktop.
 };
 
-HostDescription hostOf(HostMachine machine);
-FileDescription fileOf(HostMachine machine);
+/// Gives `target` the rates of transfers and of updates on that machine.
+void describeHost(HostMachine machine, Target &target);
+/// The rates of the machine's drive alone.
+void describeFile(HostMachine machine, Target &target);
 
 } // namespace tmc
 

@@ -71,7 +71,7 @@ Target cardTarget(const Card &card) {
   target.backend = Backend::Cuda;
   target.arch = card.arch;
   // Whole MiB, so that a plan's figures are whole MiB as well.
-  target.memoryBytes = int64_t(card.gibibytes * 1024) << 20;
+  target.memoryBytes.device() = int64_t(card.gibibytes * 1024) << 20;
   target.reservedBytes = reservedBytes(card.arch);
   for (auto [type, teraflops] : {std::pair(ProductType::F32, card.f32),
                                  {ProductType::TF32, card.tf32},
@@ -80,8 +80,7 @@ Target cardTarget(const Card &card) {
     if (teraflops > 0)
       target.rooflines[type] = {kCudaLaunchSeconds, teraflops * kTera,
                                 card.gigabytesPerSecond * kGiga};
-  target.host = hostOf(card.host);
-  target.file = fileOf(card.host);
+  describeHost(card.host, target);
   return target;
 }
 
@@ -95,10 +94,10 @@ Target cpuTarget(const std::string &arch) {
   target.arenaAlignment = 64;
   const Roofline &core = target.rooflines[ProductType::F32];
   // A copy reads as many bytes as it writes.
-  target.host.toHost =
-      target.host.toDevice = {core.launchSeconds, core.bytesPerSecond / 2};
-  target.host.updates = core;
-  target.file = fileOf(HostMachine::XeonDDR4);
+  target.copies =
+      PerEngine<Channel>::all({core.launchSeconds, core.bytesPerSecond / 2});
+  target.updates = core;
+  describeFile(HostMachine::XeonDDR4, target);
   return target;
 }
 

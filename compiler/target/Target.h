@@ -11,8 +11,7 @@
 // Built-in targets have these rates for large matrix products and device
 // memory; the f32 roofline also holds for all kernels without products. A
 // calibration has one roofline for each family of kernels that it measured.
-// Host.h describes the memory beside the device (the host, a file, transfers to
-// them).
+// Host.h describes the transfers to the spaces beside the device.
 
 #ifndef TMC_COMPILER_TARGET_TARGET_H
 #define TMC_COMPILER_TARGET_TARGET_H
@@ -20,6 +19,7 @@
 #include "compiler/target/Host.h"
 #include "compiler/target/Roofline.h"
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Machine.h"
 
 #include "absl/status/statusor.h"
 
@@ -50,16 +50,18 @@ using Rooflines = std::map<ProductType, Roofline>;
 struct Target {
   std::string name;
   Backend backend = Backend::Cpu;
-  std::string arch;          // "sm_90"; an instruction set of cpuArchs().
-  int64_t memoryBytes = -1;  // The device's; -1: no limit.
-  int64_t reservedBytes = 0; // Context and library handles.
+  std::string arch; // "sm_90"; an instruction set of cpuArchs().
+  /// -1: unknown, and no limit.
+  PerSpace<int64_t> memoryBytes = PerSpace<int64_t>::all(-1);
+  int64_t reservedBytes = 0; // Of the device: context and library handles.
   Rooflines rooflines;       // For kernels outside `families`.
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated
   /// ones. Any type may be missing.
   std::map<std::string, Rooflines> families;
   int64_t arenaAlignment = 256; // For every buffer.
-  HostDescription host;
-  FileDescription file;
+  PerEngine<Channel> copies;    // Of the engines that copy.
+  /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
+  Roofline updates;
 
   /// The roofline of a kernel of `family` with products of `type`: the family's
   /// own roofline, else the target's, else those of f32, again the family's own
@@ -104,10 +106,9 @@ std::string similarTarget(const std::string &text);
 /// True if `findTarget` would take `text` for the path of a file.
 bool isTargetFile(const std::string &text);
 
-/// A description as a file (JSON), and back. Files of schema 1, which know only
-/// f32, and of schema 2, which have one rate between device and host, are read
-/// as well: the built-in target supplies their missing figures of host and
-/// file. `name` is used in errors.
+/// A description as a file (JSON), and back. Files of older schemas are read as
+/// well (TargetFile.cpp): the built-in target supplies their missing figures of
+/// host and file. `name` is used in errors.
 std::string targetToJson(const Target &target);
 absl::StatusOr<Target> targetFromJson(const std::string &json,
                                       const std::string &name);

@@ -15,8 +15,10 @@ namespace json = llvm::json;
 
 /// Schema 1 had `roofline` and one roofline per family, all for f32. Schemas 1
 /// and 2 had `host_bytes_per_second`, for each direction, and no other figures
-/// of host and file.
-static constexpr int64_t kSchema = 3, kOneRateSchema = 2, kF32Schema = 1;
+/// of host and file. Schema 3 had figures of host and file, and schema 4 has
+/// those of each space and engine, by their names.
+static constexpr int64_t kSchema = 4, kHostAndFileSchema = 3,
+                         kOneRateSchema = 2, kF32Schema = 1;
 
 /// The card whose host an older file gets if its architecture is that of no
 /// built-in card.
@@ -46,7 +48,15 @@ static json::Value bytesOrNull(int64_t bytes) {
 }
 
 std::string tmc::targetToJson(const Target &target) {
-  json::Object families;
+  json::Object families, memory, engines;
+  for (auto [space, bytes] : target.memoryBytes) {
+    memory[space.name] = bytesOrNull(bytes);
+  }
+  for (auto [engine, channel] : target.copies) {
+    if (engine.copies)
+      engines[engine.name] = toJson(channel);
+  }
+  engines[nameOf(EngineKind::Host)] = toJson(target.updates);
   for (const auto &[name, rooflines] : target.families)
     families[name] = toJson(rooflines);
   json::Object object{
@@ -54,17 +64,10 @@ std::string tmc::targetToJson(const Target &target) {
       {"name", target.name},
       {"backend", target.backend == Backend::Cpu ? "cpu" : "cuda"},
       {"arch", target.arch},
-      {"memory_bytes", bytesOrNull(target.memoryBytes)},
+      {"memory_bytes", std::move(memory)},
       {"reserved_bytes", target.reservedBytes},
       {"arena_alignment", target.arenaAlignment},
-      {"host",
-       json::Object{{"memory_bytes", bytesOrNull(target.host.memoryBytes)},
-                    {"to_host", toJson(target.host.toHost)},
-                    {"to_device", toJson(target.host.toDevice)},
-                    {"updates", toJson(target.host.updates)}}},
-      {"file", json::Object{{"bytes", bytesOrNull(target.file.bytes)},
-                            {"write", toJson(target.file.write)},
-                            {"read", toJson(target.file.read)}}},
+      {"engines", std::move(engines)},
       {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
   return jsonText(std::move(object), 2);
@@ -121,17 +124,34 @@ public:
       reader.real("bytes_per_second", to.bytesPerSecond);
     });
   }
-  void host(HostDescription &to) {
-    bytesOrNull("memory_bytes", to.memoryBytes);
-    channel("to_host", to.toHost);
-    channel("to_device", to.toDevice);
-    nested("updates", object.getObject("updates"),
+  void memory(PerSpace<int64_t> &to) {
+    for (auto [space, bytes] : to) {
+      bytesOrNull(space.name, bytes);
+    }
+  }
+  void engines(Target &to) {
+    for (auto [engine, its] : to.copies) {
+      if (engine.copies)
+        channel(engine.name, its);
+    }
+    const char *updates = nameOf(EngineKind::Host);
+    nested(updates, object.getObject(updates),
            [&](Reader reader) { reader.roofline(to.updates); });
   }
-  void file(FileDescription &to) {
-    bytesOrNull("bytes", to.bytes);
-    channel("write", to.write);
-    channel("read", to.read);
+  /// The same figures in files of schema 3.
+  void hostAndFile(Target &to) {
+    nested("host", object.getObject("host"), [&](Reader host) {
+      host.bytesOrNull("memory_bytes", to.memoryBytes[space("host")]);
+      host.channel("to_host", to.copies[engine("d2h")]);
+      host.channel("to_device", to.copies[engine("h2d")]);
+      host.nested("updates", host.object.getObject("updates"),
+                  [&](Reader reader) { reader.roofline(to.updates); });
+    });
+    nested("file", object.getObject("file"), [&](Reader file) {
+      file.bytesOrNull("bytes", to.memoryBytes[space("file")]);
+      file.channel("write", to.copies[engine("file-write")]);
+      file.channel("read", to.copies[engine("file-read")]);
+    });
   }
   /// The rate between device and host in older files. The built-in target of
   /// the architecture supplies the other figures, or the default target if the
@@ -143,10 +163,11 @@ public:
         isTargetFile(to.compiledFor()) ? otherwise : to.compiledFor());
     if (!builtin.ok())
       builtin = findTarget(otherwise);
-    to.host = builtin->host;
-    to.file = builtin->file;
-    real("host_bytes_per_second", to.host.toHost.bytesPerSecond);
-    to.host.toDevice.bytesPerSecond = to.host.toHost.bytesPerSecond;
+    to.copies = builtin->copies;
+    to.updates = builtin->updates;
+    Channel &out = to.copies[engine("d2h")];
+    real("host_bytes_per_second", out.bytesPerSecond);
+    to.copies[engine("h2d")].bytesPerSecond = out.bytesPerSecond;
   }
   /// The rooflines of the types that the file has.
   void rooflines(Rooflines &to) {
@@ -210,18 +231,21 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
                     absl::StrCat("one of ", absl::StrJoin(cpuArchs(), ", "),
                                  ": the instruction set that was measured")
                         .c_str());
-  reader.bytesOrNull("memory_bytes", target.memoryBytes);
   reader.bytes("reserved_bytes", target.reservedBytes, 0);
   reader.bytes("arena_alignment", target.arenaAlignment, 1);
   if (target.arenaAlignment & (target.arenaAlignment - 1))
     reader.complain("arena_alignment", "a power of two");
-  if (*schema <= kOneRateSchema)
+  if (*schema <= kHostAndFileSchema)
+    reader.bytesOrNull("memory_bytes", target.memoryBytes.device());
+  if (*schema <= kOneRateSchema) {
     reader.oneRate(target);
-  else {
-    reader.nested("host", object->getObject("host"),
-                  [&](Reader own) { own.host(target.host); });
-    reader.nested("file", object->getObject("file"),
-                  [&](Reader own) { own.file(target.file); });
+  } else if (*schema == kHostAndFileSchema) {
+    reader.hostAndFile(target);
+  } else {
+    reader.nested("memory_bytes", object->getObject("memory_bytes"),
+                  [&](Reader own) { own.memory(target.memoryBytes); });
+    reader.nested("engines", object->getObject("engines"),
+                  [&](Reader own) { own.engines(target); });
   }
   if (old)
     reader.nested("roofline", object->getObject("roofline"), [&](Reader own) {

@@ -5,10 +5,10 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace tmc;
 using namespace tmc::mem;
 
 #include "dialects/mem/MemDialect.cpp.inc"
-#include "dialects/mem/MemEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/mem/MemAttrs.cpp.inc"
 #define GET_OP_CLASSES
@@ -26,27 +26,13 @@ void MemDialect::initialize() {
 }
 
 SpaceKind tmc::mem::spaceOf(Type memref) {
-  auto space = dyn_cast_or_null<SpaceKindAttr>(
+  auto space = dyn_cast_or_null<mem::SpaceAttr>(
       cast<MemRefType>(memref).getMemorySpace());
-  return space ? space.getValue() : SpaceKind::Device;
+  return space ? space.getValue() : SpaceKind();
 }
 
-Engine tmc::mem::engineOf(LaunchOp launch) {
-  return launch.getOnHost() ? Engine::Host : Engine::Compute;
-}
-
-std::optional<Engine> tmc::mem::copyEngine(SpaceKind from, SpaceKind to) {
-  using Way = std::pair<SpaceKind, SpaceKind>;
-  const Way way{from, to};
-  if (way == Way{SpaceKind::Device, SpaceKind::Host})
-    return Engine::ToHost;
-  if (way == Way{SpaceKind::Host, SpaceKind::Device})
-    return Engine::ToDevice;
-  if (way == Way{SpaceKind::File, SpaceKind::Host})
-    return Engine::Read;
-  if (way == Way{SpaceKind::Host, SpaceKind::File})
-    return Engine::Write;
-  return std::nullopt;
+EngineKind tmc::mem::engineOf(LaunchOp launch) {
+  return launch.getOnHost() ? EngineKind::Host : EngineKind::Compute;
 }
 
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;

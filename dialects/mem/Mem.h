@@ -8,6 +8,7 @@
 #ifndef TMC_DIALECTS_MEM_MEM_H
 #define TMC_DIALECTS_MEM_MEM_H
 
+#include "dialects/interfaces/Machine.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -17,7 +18,6 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/mem/MemDialect.h.inc"
-#include "dialects/mem/MemEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/mem/MemAttrs.h.inc"
 #define GET_OP_CLASSES
@@ -27,10 +27,7 @@ namespace tmc::mem {
 /// The space of a buffer of type `memref`.
 SpaceKind spaceOf(mlir::Type memref);
 /// The engine of a launch.
-Engine engineOf(LaunchOp launch);
-/// The engine of a copy from one space to another; none if no engine does such
-/// copies.
-std::optional<Engine> copyEngine(SpaceKind from, SpaceKind to);
+EngineKind engineOf(LaunchOp launch);
 } // namespace tmc::mem
 
 #endif // TMC_DIALECTS_MEM_MEM_H

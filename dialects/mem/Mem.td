@@ -1,10 +1,10 @@
 #ifndef TMC_DIALECTS_MEM_MEM_TD
 #define TMC_DIALECTS_MEM_MEM_TD
 
+include "dialects/interfaces/Machine.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/CommonTypeConstraints.td"
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -16,16 +16,8 @@ def Mem_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
 }
 
-def Mem_SpaceKind : I32EnumAttr<"SpaceKind", "where bytes are", [
-    I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">,
-    I32EnumAttrCase<"File", 2, "file">]> {
-  let cppNamespace = "::tmc::mem";
-  let genSpecializedAttr = 0;
-}
-
-def Mem_SpaceAttr : EnumAttr<Mem_Dialect, Mem_SpaceKind, "space"> {
-  let assemblyFormat = "`<` $value `>`";
-}
+def Mem_SpaceAttr : Machine_SpaceAttr<Mem_Dialect>;
+def Mem_BytesAttr : Machine_BytesAttr<Mem_Dialect>;
 
 def Mem_StaticMemRef : Type<
     And<[AnyMemRef.predicate, HasStaticShapePred]>, "memref of static shape",
@@ -39,17 +31,24 @@ def Mem_ProgramOp : Op<Mem_Dialect, "program", [
     Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "one step: its buffers, then what runs on them, in order";
   let description = [{
-    There is an arena for each space. Their sizes are -1 until buffers are
-    placed; `host_bytes` and `file_bytes` are 0 where nothing is there.
+    There is an arena for each space. Their sizes are known once buffers are
+    placed: `arena_bytes = #mem.bytes<device = 512, host = 4096>`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
-                       DefaultValuedAttr<I64Attr, "-1">:$arena_bytes,
-                       DefaultValuedAttr<I64Attr, "0">:$host_bytes,
-                       DefaultValuedAttr<I64Attr, "0">:$file_bytes);
+                       OptionalAttr<Mem_BytesAttr>:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
+    /// The size of a space's arena in bytes; -1 until buffers are placed.
+    int64_t arenaBytesIn(::tmc::SpaceKind space) {
+      auto bytes = getArenaBytes();
+      return bytes ? (*bytes)[space] : -1;
+    }
+    int64_t deviceArenaBytes() {
+      auto bytes = getArenaBytes();
+      return bytes ? bytes->device() : -1;
+    }
   }];
 }
 
@@ -188,15 +187,7 @@ def Mem_FillOp : Op<Mem_Dialect, "fill", [
 ///     mem.done 1                            %a's bytes may be another's
 ///
 /// A wait refers to the latest record of its event before it.
-def Mem_Engine : I32EnumAttr<"Engine", "what runs work, first in, first out", [
-    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"ToHost", 1, "d2h">,
-    I32EnumAttrCase<"ToDevice", 2, "h2d">, I32EnumAttrCase<"Read", 3, "read">,
-    I32EnumAttrCase<"Write", 4, "write">, I32EnumAttrCase<"Host", 5, "host">]> {
-  let cppNamespace = "::tmc::mem";
-  let genSpecializedAttr = 0;
-}
-
-def Mem_EngineAttr : EnumAttr<Mem_Dialect, Mem_Engine, "engine">;
+def Mem_EngineAttr : Machine_EngineAttr<Mem_Dialect>;
 
 def Mem_CopyOp : Op<Mem_Dialect, "copy", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

@@ -220,35 +220,38 @@ void MicroBatchOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 // Moves and other work beside the device's kernels
 //===----------------------------------------------------------------------===//
 
-Space train::spaceOf(Type tensor) {
+SpaceKind train::spaceOf(Type tensor) {
   auto space =
       dyn_cast_or_null<SpaceAttr>(cast<RankedTensorType>(tensor).getEncoding());
-  return space ? space.getValue() : Space::Device;
+  return space ? space.getValue() : SpaceKind();
 }
 
-RankedTensorType train::inSpace(Type tensor, Space space) {
+RankedTensorType train::inSpace(Type tensor, SpaceKind space) {
   auto type = cast<RankedTensorType>(tensor);
-  return RankedTensorType::get(type.getShape(), type.getElementType(),
-                               space == Space::Device
-                                   ? Attribute()
-                                   : SpaceAttr::get(type.getContext(), space));
+  return RankedTensorType::get(
+      type.getShape(), type.getElementType(),
+      onDevice(space) ? Attribute() : SpaceAttr::get(type.getContext(), space));
 }
 
-/// C1 and C2 of the moves; `steps`: the number of spaces away from the device.
-static LogicalResult checkMove(Operation *op, int steps) {
+/// C1 and C2 of the moves; `isStash`: the copy goes away from the device.
+static LogicalResult checkMove(Operation *op, bool isStash) {
   Type source = op->getOperand(0).getType(),
        result = op->getResult(0).getType();
-  Space from = spaceOf(source), to = spaceOf(result);
+  SpaceKind from = spaceOf(source), to = spaceOf(result);
   if (inSpace(source, to) != result) // C1
     return op->emitOpError("copies ") << source << " to " << result;
-  if (int(to) - int(from) != steps) // C2
+  if (!copyEngine(from, to) || (from < to) != isStash) // C2
     return op->emitOpError("goes from the ")
-           << stringifySpace(from) << " to the " << stringifySpace(to);
+           << nameOf(from) << " to the " << nameOf(to);
   return success();
 }
 
-LogicalResult StashStartOp::verify() { return checkMove(*this, 1); }
-LogicalResult FetchStartOp::verify() { return checkMove(*this, -1); }
+LogicalResult StashStartOp::verify() {
+  return checkMove(*this, /*isStash=*/true);
+}
+LogicalResult FetchStartOp::verify() {
+  return checkMove(*this, /*isStash=*/false);
+}
 
 LogicalResult StashDoneOp::verify() {
   Operation *start = getValue().getDefiningOp<StashStartOp>();

@@ -4,6 +4,7 @@
 #define TMC_DIALECTS_TRAIN_TRAIN_H
 
 #include "dialects/interfaces/Interfaces.h"
+#include "dialects/interfaces/Machine.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -56,9 +57,9 @@ mlir::BlockArgument addState(StepOp step, llvm::StringRef name, mlir::Type type,
 void addNewValue(StepOp step, mlir::BlockArgument argument, mlir::Value value);
 
 /// The space of a tensor of type `tensor`.
-Space spaceOf(mlir::Type tensor);
+SpaceKind spaceOf(mlir::Type tensor);
 /// The type of the same tensor in `space`.
-mlir::RankedTensorType inSpace(mlir::Type tensor, Space space);
+mlir::RankedTensorType inSpace(mlir::Type tensor, SpaceKind space);
 /// The op that starts the work that `done` ends; null if `done` ends no work.
 mlir::Operation *startOf(mlir::Operation *done);
 /// Whether `op` starts work beside the device's kernels.

@@ -2,6 +2,7 @@
 #define TMC_DIALECTS_TRAIN_TRAIN_TD
 
 include "dialects/interfaces/Interfaces.td"
+include "dialects/interfaces/Machine.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
@@ -103,21 +104,13 @@ def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {
   }];
 }
 
-def Train_Space : I32EnumAttr<"Space", "where bytes are", [
-    I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">,
-    I32EnumAttrCase<"File", 2, "file">]> {
-  let cppNamespace = "::tmc::train";
-  let genSpecializedAttr = 0;
-}
-
-def Train_SpaceAttr : EnumAttr<Train_Dialect, Train_Space, "space"> {
+def Train_SpaceAttr : Machine_SpaceAttr<Train_Dialect> {
   let summary = "the encoding of a tensor whose bytes aren't on the device";
   let description = [{
         tensor<768x768xf32>                      on the device
         tensor<768x768xf32, #train.space<host>>  in host memory
         tensor<768x768xf32, #train.space<file>>  in a file
   }];
-  let assemblyFormat = "`<` $value `>`";
 }
 
 def Train_AnyTensor : StaticShapeTensorOf<kElementTypes>;

@@ -47,11 +47,10 @@ public:
 
   char *begin() const { return begin_; }
 
-  Status map(const char *what, int64_t bytes, bool isGuarded) {
+  Status map(SpaceKind space, int64_t bytes, bool isGuarded) {
     const int64_t page = sysconf(_SC_PAGESIZE);
     if (bytes < 0 || bytes > INT64_MAX / 2)
-      return {Code::BadInput, std::string(what) + " of " +
-                                  std::to_string(bytes) + " bytes can't exist"};
+      return {Code::BadInput, arenaText(space, bytes) + " can't exist"};
     bytes_ = (std::max<int64_t>(bytes, 1) + page - 1) / page * page;
     const int64_t guard = isGuarded ? page : 0;
     const bool huge = bytes_ >= 2 * kHugePage;
@@ -59,7 +58,7 @@ public:
     void *mapping = mmap(nullptr, size_t(mappingBytes_), PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED)
-      return noMemory(what, bytes);
+      return noMemory(space, bytes);
     mapping_ = static_cast<char *>(mapping);
     begin_ = mapping_ + guard;
     if (huge) {
@@ -67,7 +66,7 @@ public:
       begin_ += (uintptr_t(kHugePage) - at % kHugePage) % kHugePage;
     }
     if (mprotect(begin_, size_t(bytes_), PROT_READ | PROT_WRITE))
-      return noMemory(what, bytes);
+      return noMemory(space, bytes);
     if (huge) // Only a request.
       (void)madvise(begin_, size_t(bytes_), MADV_HUGEPAGE);
     return Status::ok();
@@ -98,10 +97,9 @@ public:
   }
 
 private:
-  static Status noMemory(const char *what, int64_t bytes) {
-    return {Code::World, std::string("can't map ") + what + " of " +
-                             std::to_string(bytes) +
-                             " bytes: " + std::strerror(errno)};
+  static Status noMemory(SpaceKind space, int64_t bytes) {
+    return {Code::World, "can't map " + arenaText(space, bytes) + ": " +
+                             std::strerror(errno)};
   }
 
   char *mapping_ = nullptr, *begin_ = nullptr;
@@ -120,14 +118,10 @@ public:
   const char *name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
 
-  Status allocateArena(int64_t bytes) override {
-    return device_.map("an arena", bytes, options_.guardPages);
+  Status allocateArena(SpaceKind space, int64_t bytes) override {
+    return arenas_[space].map(space, bytes, options_.guardPages);
   }
-  char *arena() const override { return device_.begin(); }
-  Status allocateHostArena(int64_t bytes) override {
-    return host_.map("a host arena", bytes, options_.guardPages);
-  }
-  char *hostArena() const override { return host_.begin(); }
+  char *arena(SpaceKind space) const override { return arenas_[space].begin(); }
 
   void upload(void *to, const void *from, int64_t bytes) override {
     std::memcpy(to, from, size_t(bytes));
@@ -142,7 +136,7 @@ public:
   Stream &compute() override { return stream_; }
   Queues &queues() override { return queues_; }
   Status startQueues(const QueueNeeds &needs) override {
-    queues_.place(device_.begin(), host_.begin());
+    queues_.place(arenas());
     return queues_.start(needs, options_, pool_.threads());
   }
   void observeWork(WorkObserver *observer) override {
@@ -153,14 +147,13 @@ public:
     return queues_.takeFault();
   }
 
-  int64_t highWaterBytes() const override { return device_.highWaterBytes(); }
-  int64_t hostHighWaterBytes() const override {
-    return host_.begin() ? host_.highWaterBytes() : 0;
+  int64_t highWaterBytes(SpaceKind space) const override {
+    return arenas_[space].begin() ? arenas_[space].highWaterBytes() : 0;
   }
 
 private:
   DeviceOptions options_;
-  Mapping device_, host_;
+  PerSpace<Mapping> arenas_;
   ThreadPool pool_;
   Stream stream_;
   CpuQueues queues_; // destroyed before the memory that it moves

@@ -24,13 +24,11 @@ public:
 
   Status start(const QueueNeeds &needs, const DeviceOptions &options,
                int computeThreads);
-  void copy(int64_t launch, Engine engine, void *to, const void *from,
-            int64_t bytes) override;
   void drain() override { drainThreads(); }
 
 private:
-  void recordEvent(Engine engine, int32_t event) override;
-  void waitForEvent(Engine engine, int32_t event) override;
+  void recordEvent(EngineKind engine, int32_t event) override;
+  void waitForEvent(EngineKind engine, int32_t event) override;
   struct Event {
     const WorkCounter *counter = nullptr; // null: reached
     uint64_t number = 0;

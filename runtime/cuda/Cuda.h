@@ -39,14 +39,12 @@ public:
   Status open();
 
   const char *name() const override { return "cuda"; }
-  /// Fails with Code::World if the arena and the reserve don't fit the free
-  /// memory.
-  Status allocateArena(int64_t bytes) override;
+  /// On the device: fails with Code::World if the arena and the reserve don't
+  /// fit the free memory. Elsewhere: the memory is mapped, then registered with
+  /// the driver once.
+  Status allocateArena(SpaceKind space, int64_t bytes) override;
   Status checkReserve() override;
-  char *arena() const override { return arena_; }
-  /// The memory is mapped, then registered with the driver once.
-  Status allocateHostArena(int64_t bytes) override;
-  char *hostArena() const override { return hostArena_; }
+  char *arena(SpaceKind space) const override { return arenas_[space]; }
 
   /// The bytes are copied when the call returns. They arrive in the order of
   /// the compute stream, so later launches see them.
@@ -57,7 +55,7 @@ public:
   Stream &compute() override { return *stream_; }
   Queues &queues() override { return *queues_; }
   Status startQueues(const QueueNeeds &needs) override {
-    queues_->place(arena_, hostArena_);
+    queues_->place(arenas_);
     return queues_->start(needs, options_);
   }
   /// Observes the engines that are threads.
@@ -66,8 +64,9 @@ public:
   }
   Status synchronize() override;
   /// The arena's size: the driver doesn't report which part was touched.
-  int64_t highWaterBytes() const override { return arenaBytes_; }
-  int64_t hostHighWaterBytes() const override { return hostArenaBytes_; }
+  int64_t highWaterBytes(SpaceKind space) const override {
+    return arenaBytes_[space];
+  }
 
   /// Kernels report an index outside its table here.
   DeviceFault *fault() const { return fault_; }
@@ -90,14 +89,17 @@ public:
   std::shared_ptr<void> blas, dnn;
 
 private:
+  Status allocateOnDevice(SpaceKind space, int64_t bytes);
+  Status allocatePinned(SpaceKind space, int64_t bytes);
+
   cudaStream_t native_ = nullptr;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<CudaQueues> queues_;
   std::unique_ptr<Staging> staging_;
   DeviceFault *fault_ = nullptr;
-  char *arena_ = nullptr, *hostArena_ = nullptr;
-  int64_t arenaBytes_ = 0, hostArenaBytes_ = 0;
-  size_t hostMappedBytes_ = 0;
+  PerSpace<char *> arenas_;
+  PerSpace<int64_t> arenaBytes_;
+  PerSpace<size_t> mappedBytes_; // of arenas in the host's memory
   DeviceOptions options_;
   int64_t freeBytes_ = 0; // after the context exists, before other allocations
   int64_t multiprocessors_ = 1, sharedBytes_ = 0;

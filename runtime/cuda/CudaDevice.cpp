@@ -57,10 +57,12 @@ CudaDevice::~CudaDevice() {
     (void)cudaFreeHost(staging_->slots);
   }
   (void)cudaFree(fault_);
-  (void)cudaFree(arena_);
-  if (hostArena_) {
-    (void)cudaHostUnregister(hostArena_);
-    munmap(hostArena_, hostMappedBytes_);
+  (void)cudaFree(arenas_.device());
+  for (auto [space, arena] : arenas_) {
+    if (!mappedBytes_[space.kind])
+      continue;
+    (void)cudaHostUnregister(arena);
+    munmap(arena, mappedBytes_[space.kind]);
   }
   if (native_)
     (void)cudaStreamDestroy(native_);
@@ -139,14 +141,18 @@ Status CudaDevice::open() {
   return Status::ok();
 }
 
-Status CudaDevice::allocateArena(int64_t bytes) {
+Status CudaDevice::allocateArena(SpaceKind space, int64_t bytes) {
   if (bytes < 0 || bytes > INT64_MAX / 2)
-    return {Code::BadInput,
-            "an arena of " + std::to_string(bytes) + " bytes can't exist"};
+    return {Code::BadInput, arenaText(space, bytes) + " can't exist"};
+  return onDevice(space) ? allocateOnDevice(space, bytes)
+                         : allocatePinned(space, bytes);
+}
+
+Status CudaDevice::allocateOnDevice(SpaceKind space, int64_t bytes) {
   size_t free = 0, total = 0;
   if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
     return worldError("can't ask the cuda device for its memory", e);
-  const std::string wanted = "an arena of " + std::to_string(bytes) + " bytes";
+  const std::string wanted = arenaText(space, bytes);
   const std::string there =
       std::to_string(free) + " of " + std::to_string(total) + " bytes are free";
   // The reserve also covers the context, which exists already. Its size is
@@ -160,28 +166,24 @@ Status CudaDevice::allocateArena(int64_t bytes) {
                              " bytes beside it for context and libraries, "
                              "don't fit on the device: " +
                              there};
-  arenaBytes_ = bytes;
-  const cudaError_t e = cudaMalloc(reinterpret_cast<void **>(&arena_),
+  arenaBytes_.device() = bytes;
+  const cudaError_t e = cudaMalloc(reinterpret_cast<void **>(&arenas_.device()),
                                    size_t(std::max<int64_t>(bytes, 1)));
   if (e == cudaSuccess)
     return Status::ok();
   (void)cudaGetLastError(); // already reported: later calls start clean
-  arena_ = nullptr;
-  arenaBytes_ = 0;
+  arenas_.device() = nullptr;
+  arenaBytes_.device() = 0;
   return worldError("can't allocate " + wanted + " (" + there + ")", e);
 }
 
-Status CudaDevice::allocateHostArena(int64_t bytes) {
-  if (bytes < 0 || bytes > INT64_MAX / 2)
-    return {Code::BadInput,
-            "a host arena of " + std::to_string(bytes) + " bytes can't exist"};
+Status CudaDevice::allocatePinned(SpaceKind space, int64_t bytes) {
   const auto page = int64_t(sysconf(_SC_PAGESIZE));
   const auto size =
       size_t((std::max<int64_t>(bytes, 1) + page - 1) / page * page);
   void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const std::string what =
-      "a host arena of " + std::to_string(bytes) + " bytes";
+  const std::string what = arenaText(space, bytes);
   if (mapped == MAP_FAILED)
     return {Code::World, "can't map " + what + ": " + std::strerror(errno)};
   if (cudaError_t e = cudaHostRegister(mapped, size, cudaHostRegisterMapped);
@@ -190,9 +192,9 @@ Status CudaDevice::allocateHostArena(int64_t bytes) {
     munmap(mapped, size);
     return worldError("can't pin " + what, e);
   }
-  hostArena_ = static_cast<char *>(mapped);
-  hostMappedBytes_ = size;
-  hostArenaBytes_ = bytes;
+  arenas_[space] = static_cast<char *>(mapped);
+  mappedBytes_[space] = size;
+  arenaBytes_[space] = bytes;
   return Status::ok();
 }
 
@@ -200,7 +202,7 @@ Status CudaDevice::checkReserve() {
   size_t free = 0, total = 0;
   if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
     return worldError("can't ask the cuda device for its memory", e);
-  const int64_t taken = freeBytes_ - int64_t(free) - arenaBytes_;
+  const int64_t taken = freeBytes_ - int64_t(free) - arenaBytes_.device();
   if (taken <= options_.reservedBytes)
     return Status::ok();
   return {Code::OverBudget,
@@ -226,8 +228,8 @@ void CudaDevice::upload(void *to, const void *from, int64_t bytes) {
     // The slot's last copy, in either direction, must be complete.
     check(cudaEventSynchronize(staging_->done[slot]), "upload");
     std::memcpy(pinned, source + at, size_t(piece));
-    check(cudaMemcpyAsync(target + at, pinned, size_t(piece),
-                          cudaMemcpyHostToDevice, native_),
+    check(cudaMemcpyAsync(target + at, pinned, size_t(piece), cudaMemcpyDefault,
+                          native_),
           "upload");
     check(cudaEventRecord(staging_->done[slot], native_), "upload");
   }
@@ -247,7 +249,7 @@ void CudaDevice::download(void *to, const void *from, int64_t bytes) {
       check(cudaMemcpyAsync(
                 staging_->slots + slot * kSlotBytes, source + i * kSlotBytes,
                 size_t(std::min(kSlotBytes, bytes - i * kSlotBytes)),
-                cudaMemcpyDeviceToHost, native_),
+                cudaMemcpyDefault, native_),
             "download");
       check(cudaEventRecord(staging_->done[slot], native_), "download");
     }

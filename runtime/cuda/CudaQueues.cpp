@@ -22,7 +22,7 @@ void raise(void *counter) { static_cast<WorkCounter *>(counter)->raise(); }
 /// The times of a copy, for an observer.
 struct Stamp {
   WorkObserver *observer;
-  Engine engine;
+  EngineKind engine;
   int64_t launch;
   double begin = 0;
 };
@@ -45,7 +45,7 @@ Status worldError(const char *what, cudaError_t error) {
 
 CudaQueues::CudaQueues(Stream &compute)
     : ThreadQueues(compute), hostStream_(nullptr) {
-  streams_[int(Engine::Compute)] = static_cast<cudaStream_t>(compute.native());
+  streams_[EngineKind::Compute] = static_cast<cudaStream_t>(compute.native());
 }
 
 CudaQueues::~CudaQueues() {
@@ -54,10 +54,11 @@ CudaQueues::~CudaQueues() {
   for (Event &event : events_)
     if (event.native)
       (void)cudaEventDestroy(event.native);
-  for (Engine engine : {Engine::ToHost, Engine::ToDevice})
-    if (streams_[int(engine)])
-      (void)cudaStreamDestroy(streams_[int(engine)]);
-  for (Teller &teller : tellers_)
+  for (auto [engine, stream] : streams_) {
+    if (engine.copies && stream)
+      (void)cudaStreamDestroy(stream);
+  }
+  for (Teller &teller : tellers_.of)
     if (teller.stream)
       (void)cudaStreamDestroy(teller.stream);
   if (counters_)
@@ -66,18 +67,16 @@ CudaQueues::~CudaQueues() {
 
 Status CudaQueues::start(const QueueNeeds &needs,
                          const DeviceOptions &options) {
-  const bool any =
-      std::any_of(std::begin(needs.engines) + 1, std::end(needs.engines),
-                  [](bool b) { return b; });
-  if (!any)
+  if (needs.engines == PerEngine<bool>())
     return Status::ok();
   context_.file = needs.file;
   auto stream = [](cudaStream_t &made) {
     return cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
   };
-  for (Engine engine : {Engine::ToHost, Engine::ToDevice})
-    if (cudaError_t e = stream(streams_[int(engine)]); e != cudaSuccess)
-      return worldError("can't create a stream for copies", e);
+  for (auto [engine, its] : streams_)
+    if (engine.copies && !isThread(engine.kind))
+      if (cudaError_t e = stream(its); e != cudaSuccess)
+        return worldError("can't create a stream for copies", e);
   events_.resize(size_t(std::max(needs.events, 0)));
   for (Event &event : events_)
     if (cudaError_t e =
@@ -101,7 +100,7 @@ Status CudaQueues::start(const QueueNeeds &needs,
 #endif
   if (asked == cudaSuccess && result == cudaDriverEntryPointSuccess)
     waitValue_ = reinterpret_cast<WaitValue>(found);
-  if (needs.engines[int(Engine::Host)]) {
+  if (needs.engines[EngineKind::Host]) {
     if (!host::canRun())
       return {Code::World,
               "updates on the host need a processor with AVX2 and FMA"};
@@ -112,16 +111,17 @@ Status CudaQueues::start(const QueueNeeds &needs,
     hostStream_ = Stream(hostPool_.get());
     context_.hostStream = &hostStream_;
   }
-  for (int i = 1; i < kEngineCount; ++i) {
-    if (!isThread(Engine(i)) || !needs.engines[i])
+  for (auto [engine, isNeeded] : needs.engines) {
+    const EngineKind kind = engine.kind;
+    if (!isThread(kind) || !isNeeded)
       continue;
-    if (cudaError_t e = stream(tellers_[i].stream); e != cudaSuccess)
+    if (cudaError_t e = stream(tellers_[kind].stream); e != cudaSuccess)
       return worldError("can't create a stream for events", e);
     auto *counter =
-        new (counters_ + size_t(i) * kCounterBytes) std::atomic<uint64_t>(0);
-    threads_[i] = std::make_unique<EngineThread>(Engine(i), context_,
-                                                 needs.depth, counter);
-    if (Status s = threads_[i]->start(); !s)
+        new (counters_ + size_t(kind) * kCounterBytes) std::atomic<uint64_t>(0);
+    threads_[kind] =
+        std::make_unique<EngineThread>(kind, context_, needs.depth, counter);
+    if (Status s = threads_[kind]->start(); !s)
       return s;
   }
   return Status::ok();
@@ -139,41 +139,42 @@ void CudaQueues::hold(EngineThread &thread, const WorkCounter &counter,
   thread.wait(counter, number);
 }
 
-void CudaQueues::copy(int64_t launch, Engine engine, void *to, const void *from,
-                      int64_t bytes) {
-  if (!streams_[int(engine)]) {
+void CudaQueues::copy(int64_t launch, EngineKind engine, int64_t to,
+                      int64_t from, int64_t bytes) {
+  if (isThread(engine))
+    return ThreadQueues::copy(launch, engine, to, from, bytes);
+  if (!streams_[engine]) {
     context_.fault.set(unnamedEngine(engine));
   } else if (!context_.fault.isSet()) {
     auto *stamp = context_.observer
                       ? new Stamp{context_.observer, engine, launch}
                       : nullptr; // not in a step whose allocations count
     if (stamp)
-      check(cudaLaunchHostFunc(streams_[int(engine)], begins, stamp),
+      check(cudaLaunchHostFunc(streams_[engine], begins, stamp),
             "a word to the host");
-    check(cudaMemcpyAsync(to, from, size_t(bytes),
-                          engine == Engine::ToHost ? cudaMemcpyDeviceToHost
-                                                   : cudaMemcpyHostToDevice,
-                          streams_[int(engine)]),
+    check(cudaMemcpyAsync(arena(infoOf(engine).writes) + to,
+                          arena(infoOf(engine).reads) + from, size_t(bytes),
+                          cudaMemcpyDefault, streams_[engine]),
           "a copy between device and host");
     if (stamp)
-      check(cudaLaunchHostFunc(streams_[int(engine)], ran, stamp),
+      check(cudaLaunchHostFunc(streams_[engine], ran, stamp),
             "a word to the host");
   }
   started(launch);
 }
 
-void CudaQueues::recordEvent(Engine engine, int32_t index) {
+void CudaQueues::recordEvent(EngineKind engine, int32_t index) {
   Event &event = events_[size_t(index)];
   event.engine = engine;
   event.isRecorded = true;
   if (!isThread(engine))
-    check(cudaEventRecord(event.native, streams_[int(engine)]),
+    check(cudaEventRecord(event.native, streams_[engine]),
           "an event of a stream");
   else if (const EngineThread *thread = of(engine))
     event.number = thread->queued();
 }
 
-void CudaQueues::waitForEvent(Engine engine, int32_t index) {
+void CudaQueues::waitForEvent(EngineKind engine, int32_t index) {
   const Event &event = events_[size_t(index)];
   if (!event.isRecorded || event.engine == engine)
     return;
@@ -187,13 +188,13 @@ void CudaQueues::waitForEvent(Engine engine, int32_t index) {
   } else if (isThread(event.engine)) {
     streamWaitsForThread(engine, event);
   } else {
-    check(cudaStreamWaitEvent(streams_[int(engine)], event.native, 0),
+    check(cudaStreamWaitEvent(streams_[engine], event.native, 0),
           "a wait for an event");
   }
 }
 
-void CudaQueues::threadWaitsForStream(Engine engine, const Event &event) {
-  Teller &teller = tellers_[int(engine)];
+void CudaQueues::threadWaitsForStream(EngineKind engine, const Event &event) {
+  Teller &teller = tellers_[engine];
   check(cudaStreamWaitEvent(teller.stream, event.native, 0),
         "a wait for an event");
   const cudaError_t error =
@@ -203,7 +204,7 @@ void CudaQueues::threadWaitsForStream(Engine engine, const Event &event) {
     hold(*of(engine), teller.heard, ++teller.told);
 }
 
-void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
+void CudaQueues::streamWaitsForThread(EngineKind engine, const Event &event) {
   const EngineThread *thread = of(event.engine);
   if (!thread)
     return;
@@ -212,7 +213,7 @@ void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
   const auto word =
       reinterpret_cast<unsigned long long>(&thread->completed().place());
   if (waitValue_ &&
-      waitValue_(streams_[int(engine)], word, event.number, kWaitAtLeast) == 0)
+      waitValue_(streams_[engine], word, event.number, kWaitAtLeast) == 0)
     return;
   waitValue_ = nullptr; // the driver or the device can't
   if (thread->completed().get() >= event.number)
@@ -222,14 +223,14 @@ void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
 }
 
 void CudaQueues::beforeWaiting() {
-  for (const Teller &teller : tellers_)
+  for (const Teller &teller : tellers_.of)
     if (teller.stream)
       check(cudaStreamSynchronize(teller.stream), "the step");
 }
 
 void CudaQueues::drain() {
   // Streams first: they raise the counters that threads wait for.
-  for (cudaStream_t stream : streams_)
+  for (cudaStream_t stream : streams_.of)
     if (stream)
       check(cudaStreamSynchronize(stream), "the step");
   beforeWaiting();

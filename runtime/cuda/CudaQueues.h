@@ -1,7 +1,7 @@
 //===- CudaQueues.h - the engines of the cuda backend -----------*- C++ -*-===//
 //
-// Each direction of copies has its own stream. The engines of the file and of
-// the host are threads (runtime/step/EngineThread.h). The caller runs ahead of
+// Each engine that copies to or from the device has its own stream. The others
+// are threads (runtime/step/EngineThread.h). The caller runs ahead of
 // all engines. Waits:
 //
 //     stream for stream   cudaStreamWaitEvent
@@ -39,19 +39,19 @@ public:
   /// Creates streams, events and threads.
   Status start(const QueueNeeds &needs, const DeviceOptions &options);
 
-  void copy(int64_t launch, Engine engine, void *to, const void *from,
+  void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
             int64_t bytes) override;
   void drain() override;
 
 private:
-  void recordEvent(Engine engine, int32_t event) override;
-  void waitForEvent(Engine engine, int32_t event) override;
+  void recordEvent(EngineKind engine, int32_t event) override;
+  void waitForEvent(EngineKind engine, int32_t event) override;
 
   struct Event {
     cudaEvent_t native = nullptr; // of the streams
     bool isRecorded = false;
-    Engine engine = Engine::Compute; // of the latest record
-    uint64_t number = 0;             // of a thread's work
+    EngineKind engine = EngineKind::Compute; // of the latest record
+    uint64_t number = 0;                     // of a thread's work
   };
   /// A stream that informs a thread of events.
   struct Teller {
@@ -62,23 +62,21 @@ private:
   using WaitValue = int (*)(cudaStream_t, unsigned long long, uint64_t,
                             unsigned);
 
-  static bool isThread(Engine engine) {
-    return engine != Engine::Compute && engine != Engine::ToHost &&
-           engine != Engine::ToDevice;
-  }
+  /// The device runs the engines that touch its bytes.
+  static bool isThread(EngineKind engine) { return !touchesDevice(engine); }
   /// Records a fault of the step, with the device's error text.
   void check(cudaError_t error, const char *what);
   void hold(EngineThread &thread, const WorkCounter &counter, uint64_t number);
   /// Called before the caller waits for a thread: completes all notifications.
   void beforeWaiting() override;
-  void streamWaitsForThread(Engine engine, const Event &event);
-  void threadWaitsForStream(Engine engine, const Event &event);
+  void streamWaitsForThread(EngineKind engine, const Event &event);
+  void threadWaitsForStream(EngineKind engine, const Event &event);
 
   std::unique_ptr<ThreadPool> hostPool_;
   Stream hostStream_;
-  cudaStream_t streams_[kEngineCount] = {}; // of compute and the copies
+  PerEngine<cudaStream_t> streams_; // of compute and the copies
   std::vector<Event> events_;
-  Teller tellers_[kEngineCount];
+  PerEngine<Teller> tellers_;
   char *counters_ = nullptr; // of the threads, in pinned memory
   WaitValue waitValue_ = nullptr;
 };

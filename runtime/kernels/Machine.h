@@ -24,8 +24,12 @@
 
 namespace tmc {
 
-/// A kind of memory. Device is the one that the budget is about.
-enum class SpaceKind : uint8_t { Device, Host, File };
+/// A kind of memory. Device, the first, is the one that the budget is about.
+enum class SpaceKind : uint8_t {
+  Device,
+  Host,
+  File,
+};
 
 struct SpaceInfo {
   SpaceKind kind;
@@ -54,7 +58,7 @@ enum class EngineKind : uint8_t {
   HostToDevice,
   FileRead,
   FileWrite,
-  Host
+  Host,
 };
 
 struct EngineInfo {

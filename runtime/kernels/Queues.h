@@ -1,28 +1,22 @@
 //===- Queues.h - the queues of an emitted step -----------------*- C++ -*-===//
 //
 // An emitted `run(Queues &q, void *kernels)` is one list of calls, in the order
-// of the plan. Six engines take the calls and run concurrently; each engine is
-// first in, first out:
-//
-//     compute   kernels of the step, on the device's arena
-//     d2h, h2d  copies between the device's arena and the host's
-//     read, write   transfers between the host's arena and the file's
-//     host      kernels of the cpu backend, on the host's arena
+// of the plan. The engines (Machine.h) take the calls and run concurrently;
+// each engine is first in, first out.
 //
 // Work of an engine other than compute has two entries in the list: its start
-// (copy, readFile, writeFile, onHost), and the point where it must be done.
-// Between the two, its operands and results must not be touched. Events order
-// engines:
+// (copy, onHost), and the point where it must be done. Between the two, its
+// operands and results must not be touched. Events order engines:
 //
 //     k.gelu_0.run(q.compute(), {at(0x1000)}, {at(0x9000)}, nullptr);
 //     q.launched(17);                             // makes the value
-//     q.record(Engine::Compute, 0);
-//     q.wait(Engine::ToHost, 0);                  // d2h begins after it
-//     q.copy(18, Engine::ToHost, host(0), at(0x9000), 4096);   // its start
-//     q.record(Engine::ToHost, 1);
+//     q.record(engine("compute"), 0);
+//     q.wait(engine("d2h"), 0);                   // d2h begins after it
+//     q.copy(18, engine("d2h"), 0x0, 0x9000, 4096);   // its start
+//     q.record(engine("d2h"), 1);
 //     k.matmul_3.run(q.compute(), ...);           // meanwhile
 //     q.launched(19);
-//     q.wait(Engine::Compute, 1);
+//     q.wait(engine("compute"), 1);
 //     q.done(20);                                 // its done: 0x9000 is free
 //
 // `wait(engine, event)` holds that engine until it reaches the event's latest
@@ -45,27 +39,12 @@
 #define TMC_RUNTIME_KERNELS_QUEUES_H
 
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Machine.h"
 #include "runtime/kernels/Stream.h"
 
 #include <cstdint>
 
 namespace tmc {
-
-enum class Engine : uint8_t {
-  Compute,
-  ToHost,
-  ToDevice,
-  FileRead,
-  FileWrite,
-  Host
-};
-constexpr int kEngineCount = 6;
-
-constexpr const char *nameOf(Engine engine) {
-  constexpr const char *names[] = {"compute", "d2h",   "h2d",
-                                   "read",    "write", "host"};
-  return names[int(engine)];
-}
 
 /// The most operands of one kind of a host kernel: AdamW8bit with an overflow
 /// flag has nine.
@@ -85,8 +64,8 @@ public:
   /// The work of an earlier entry counts as done from here on.
   virtual void done(Queues &, int64_t) {}
   /// An event is recorded; an engine will wait for an event.
-  virtual void recorded(Engine, int32_t) {}
-  virtual void waiting(Engine, int32_t) {}
+  virtual void recorded(EngineKind, int32_t) {}
+  virtual void waiting(EngineKind, int32_t) {}
 };
 
 class Queues {
@@ -98,10 +77,8 @@ public:
 
   /// The stream of kernels on compute.
   Stream &compute() { return compute_; }
-  /// The first bytes of the arenas. Offsets in the file's arena are plain
-  /// numbers.
-  char *device() const { return device_; }
-  char *host() const { return host_; }
+  /// The first byte of a space's arena; null if the space has no addresses.
+  char *arena(SpaceKind space) const { return arenas_[space]; }
 
   /// Called after each kernel on compute; costs one test of a pointer.
   void launched(int64_t launch) {
@@ -113,28 +90,23 @@ public:
       observer_->done(*this, launch);
   }
 
-  /// Copies between the arenas: Engine::ToHost or Engine::ToDevice.
-  virtual void copy(int64_t launch, Engine engine, void *to, const void *from,
+  /// Copies from the space that `engine` reads to the space that it writes.
+  /// `to` and `from` are offsets in their arenas, multiples of the spaces'
+  /// alignment where those have one.
+  virtual void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
                     int64_t bytes) = 0;
-  /// Transfers between the host's arena and the file's. Offsets in the file are
-  /// multiples of kFileBlockBytes, addresses of kFileAlign
-  /// (runtime/step/FileArena.h).
-  virtual void writeFile(int64_t launch, int64_t fileOffset, const void *from,
-                         int64_t bytes) = 0;
-  virtual void readFile(int64_t launch, void *to, int64_t fileOffset,
-                        int64_t bytes) = 0;
   /// A kernel of the cpu backend on operands in the host's arena, run by the
   /// host engine's threads. The operands are copied into the queue; at most
   /// kMostHostOperands of a kind.
   virtual void onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
                       void *scratch, bool accumulate = false) = 0;
 
-  void record(Engine engine, int32_t event) {
+  void record(EngineKind engine, int32_t event) {
     if (observer_)
       observer_->recorded(engine, event);
     recordEvent(engine, event);
   }
-  void wait(Engine engine, int32_t event) {
+  void wait(EngineKind engine, int32_t event) {
     if (observer_)
       observer_->waiting(engine, event);
     waitForEvent(engine, event);
@@ -146,12 +118,9 @@ public:
   LaunchObserver *observer() const { return observer_; }
 
 protected:
-  virtual void recordEvent(Engine engine, int32_t event) = 0;
-  virtual void waitForEvent(Engine engine, int32_t event) = 0;
-  void setArenas(char *device, char *host) {
-    device_ = device;
-    host_ = host;
-  }
+  virtual void recordEvent(EngineKind engine, int32_t event) = 0;
+  virtual void waitForEvent(EngineKind engine, int32_t event) = 0;
+  void setArenas(const PerSpace<char *> &arenas) { arenas_ = arenas; }
   void started(int64_t launch) {
     if (observer_)
       observer_->started(*this, launch);
@@ -160,7 +129,7 @@ protected:
 private:
   Stream &compute_;
   LaunchObserver *observer_ = nullptr;
-  char *device_ = nullptr, *host_ = nullptr;
+  PerSpace<char *> arenas_;
 };
 
 } // namespace tmc

@@ -213,8 +213,8 @@ int tmc_step_resume(tmc_step *step, const char *directory) {
 int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
   return guarded([&] {
     const tmc::StepStatistics s = step->step->statistics();
-    out->arena_bytes = s.arenaBytes;
-    out->high_water_bytes = s.highWaterBytes;
+    out->arena_bytes = s.arenaBytes.device();
+    out->high_water_bytes = s.highWaterBytes.device();
     out->allocations = s.allocations;
     out->largest_allocation_bytes = s.largestAllocationBytes;
     out->steps = s.steps;
@@ -223,9 +223,22 @@ int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
     out->loss_scale = s.lossScale;
     out->skipped_steps = s.skippedSteps;
     out->saturations = s.saturations;
-    out->host_arena_bytes = s.hostArenaBytes;
-    out->host_high_water_bytes = s.hostHighWaterBytes;
-    out->file_arena_bytes = s.fileArenaBytes;
+    return tmc::Status::ok();
+  });
+}
+
+int64_t tmc_step_space_count(const tmc_step *) { return tmc::kSpaceCount; }
+int tmc_step_space(const tmc_step *step, int64_t index, tmc_space *out) {
+  return guarded([&]() -> tmc::Status {
+    if (index < 0 || index >= int64_t(tmc::kSpaceCount))
+      return {tmc::Code::Usage, "space " + std::to_string(index) + " of " +
+                                    std::to_string(tmc::kSpaceCount) +
+                                    " doesn't exist"};
+    const tmc::StepStatistics s = step->step->statistics();
+    const tmc::SpaceInfo &space = tmc::kSpaces[index];
+    out->name = space.name;
+    out->arena_bytes = s.arenaBytes[space.kind];
+    out->high_water_bytes = s.highWaterBytes[space.kind];
     return tmc::Status::ok();
   });
 }

@@ -37,7 +37,7 @@ struct Arguments {
   bool profile = false;
   std::string profileFile; // "": a table on standard output
   std::string trace;       // "": not requested
-  std::string nvme;        // the directory of the file arena
+  std::string nvme;        // the directory of the swap file
   double linkBytesPerSecond = 0;
   int hostThreads = 0;
 };

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace tmc {
 
@@ -31,26 +32,33 @@ struct DeviceOptions {
   double linkBytesPerSecond = 0;
 };
 
-class FileArena;
+class SwapFile;
 
 /// An engine calls it with the work that ran and the times, on its own thread.
 class WorkObserver {
 public:
   virtual ~WorkObserver() = default;
-  virtual void begins(Engine, int64_t /*launch*/) {}
+  virtual void begins(EngineKind, int64_t /*launch*/) {}
   /// Seconds of std::chrono::steady_clock.
-  virtual void ran(Engine, int64_t /*launch*/, double /*beginSeconds*/,
+  virtual void ran(EngineKind, int64_t /*launch*/, double /*beginSeconds*/,
                    double /*endSeconds*/) {}
 };
 
 /// The engines beside compute that a program needs.
 struct QueueNeeds {
-  bool engines[kEngineCount] = {};
+  PerEngine<bool> engines; // that of compute is false
   int32_t events = 0;
   /// Entries that a queue can hold; a caller of a full queue waits.
   int64_t depth = 0;
-  FileArena *file = nullptr; // where engines read and write
+  SwapFile *file = nullptr; // where engines read and write
 };
+
+/// "an arena of 4096 bytes", "a host arena of 4096 bytes"
+inline std::string arenaText(SpaceKind space, int64_t bytes) {
+  return (onDevice(space) ? std::string("an")
+                          : std::string("a ") + nameOf(space)) +
+         " arena of " + std::to_string(bytes) + " bytes";
+}
 
 class Device {
 public:
@@ -59,14 +67,20 @@ public:
   /// The backend's name: "cpu", "cuda".
   virtual const char *name() const = 0;
 
-  /// Maps exactly `bytes` (rounded up to pages) as the one arena. Nothing is
-  /// touched. Fails with Code::World when the machine has too little memory.
-  virtual Status allocateArena(int64_t bytes) = 0;
-  virtual char *arena() const = 0;
-  /// The same for host memory that copies can reach, zeroed. Programs without a
-  /// host arena don't call it.
-  virtual Status allocateHostArena(int64_t bytes) = 0;
-  virtual char *hostArena() const = 0;
+  /// Maps exactly `bytes` (rounded up to pages) as the arena of a space with
+  /// addresses. Fails with Code::World when the machine has too little memory.
+  /// The device's arena isn't touched; others are zeroed memory of the host
+  /// that copies can reach.
+  virtual Status allocateArena(SpaceKind space, int64_t bytes) = 0;
+  /// Null if the space has none.
+  virtual char *arena(SpaceKind space) const = 0;
+  PerSpace<char *> arenas() const {
+    PerSpace<char *> all;
+    for (auto [space, its] : all) {
+      its = arena(space.kind);
+    }
+    return all;
+  }
   /// Called after all kernels are prepared. Fails with Code::OverBudget if they
   /// took more device memory than the plan left for them.
   virtual Status checkReserve() { return Status::ok(); }
@@ -82,7 +96,7 @@ public:
   virtual Stream &compute() = 0;
   /// The queues of a step. Before startQueues() only compute() works.
   virtual Queues &queues() = 0;
-  /// Starts the engines that the program needs. Both arenas must exist.
+  /// Starts the engines that the program needs. The arenas must exist.
   virtual Status startQueues(const QueueNeeds &needs) = 0;
   /// Call it only while all engines are idle.
   virtual void observeWork(WorkObserver *observer) = 0;
@@ -92,8 +106,7 @@ public:
 
   /// Bytes of the arena that were ever touched, rounded up to pages (cpu), or
   /// the arena's size where touched pages can't be counted (cuda).
-  virtual int64_t highWaterBytes() const = 0;
-  virtual int64_t hostHighWaterBytes() const = 0;
+  virtual int64_t highWaterBytes(SpaceKind space) const = 0;
   virtual int threads() const { return 1; }
 };
 

@@ -100,7 +100,7 @@ bool Work::setKernel(Kernel &runs, In in, Out out, void *itsScratch,
   return true;
 }
 
-Status unnamedEngine(Engine engine) {
+Status unnamedEngine(EngineKind engine) {
   return {Code::Defect, std::string("the step gives work to the engine '") +
                             nameOf(engine) + "', which its table doesn't name"};
 }
@@ -110,8 +110,8 @@ Status tooManyOperands() {
                             std::to_string(kMostHostOperands) + " operands"};
 }
 
-EngineThread::EngineThread(Engine engine, EngineContext &context, int64_t depth,
-                           std::atomic<uint64_t> *place)
+EngineThread::EngineThread(EngineKind engine, EngineContext &context,
+                           int64_t depth, std::atomic<uint64_t> *place)
     : engine_(engine), context_(context),
       ring_(size_t(std::max<int64_t>(depth, 2))) {
   if (place)
@@ -119,7 +119,7 @@ EngineThread::EngineThread(Engine engine, EngineContext &context, int64_t depth,
 }
 
 Status EngineThread::start() {
-  if (engine_ == Engine::FileRead || engine_ == Engine::FileWrite) {
+  if (touches(engine_, SpaceKind::File)) {
     if (!context_.file)
       return {Code::Defect, "the step has file transfers and no file"};
     if (Status s = context_.file->prepare(lane_); !s)
@@ -180,21 +180,29 @@ void EngineThread::execute(const Work &work) {
   if (context_.observer)
     context_.observer->begins(engine_, work.launch);
   const double begin = context_.observer ? secondsNow() : 0;
-  if (Status s = move(work); !s)
+  if (Status s = run(work); !s)
     context_.fault.set(s);
   if (context_.observer)
     context_.observer->ran(engine_, work.launch, begin, secondsNow());
 }
 
-Status EngineThread::move(const Work &work) {
+Status EngineThread::copy(const Work &work) {
+  const EngineInfo &engine = infoOf(engine_);
+  char *to = context_.arenas[engine.writes];
+  const char *from = context_.arenas[engine.reads];
+  if (engine.writes == SpaceKind::File)
+    return context_.file->write(work.to, from + work.from, work.bytes, &lane_);
+  if (engine.reads == SpaceKind::File)
+    return context_.file->read(work.from, to + work.to, work.bytes, &lane_);
+  copyAtRate(to + work.to, from + work.from, work.bytes,
+             context_.linkBytesPerSecond);
+  return Status::ok();
+}
+
+Status EngineThread::run(const Work &work) {
   switch (work.kind) {
   case Work::Kind::Copy:
-    copyAtRate(work.to, work.from, work.bytes, context_.linkBytesPerSecond);
-    return Status::ok();
-  case Work::Kind::Write:
-    return context_.file->write(work.fileOffset, work.from, work.bytes, &lane_);
-  case Work::Kind::Read:
-    return context_.file->read(work.fileOffset, work.to, work.bytes, &lane_);
+    return copy(work);
   case Work::Kind::OnHost:
     work.kernel->run(*context_.hostStream, In::of(work.ins, work.inCount),
                      Out::of(work.outs, work.outCount), work.scratch,

@@ -7,9 +7,9 @@
 // the number. If an event is recorded again on another engine, it refers to
 // another counter, so two generations are never confused.
 //
-//     queue   1 copy | 2 wait (write, 7) | 3 copy |      queued() = 3
-//     record(ToHost, e)          e = {counter of this thread, 3}
-//     wait(FileWrite, e)         write's ring gets: wait until counter >= 3
+//     queue   1 copy | 2 wait (file-write, 7) | 3 copy |   queued() = 3
+//     record(d2h, e)          e = {counter of this thread, 3}
+//     wait(file-write, e)     its ring gets: wait until counter >= 3
 //
 // The ring is allocated at start. If it is full, the caller waits. The engine
 // waits only for work that was queued earlier, so it always makes progress.
@@ -20,7 +20,7 @@
 
 #include "runtime/kernels/Status.h"
 #include "runtime/step/Device.h"
-#include "runtime/step/FileArena.h"
+#include "runtime/step/SwapFile.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -73,14 +73,12 @@ private:
 };
 
 struct Work {
-  enum class Kind : uint8_t { Copy, Write, Read, OnHost, Wait, Stop };
+  enum class Kind : uint8_t { Copy, OnHost, Wait, Stop };
   Kind kind = Kind::Stop;
   bool accumulate = false;
   uint8_t inCount = 0, outCount = 0;
   int64_t launch = -1;
-  void *to = nullptr;
-  const void *from = nullptr;
-  int64_t bytes = 0, fileOffset = 0;
+  int64_t to = 0, from = 0, bytes = 0;  // Copy: offsets in arenas
   const WorkCounter *counter = nullptr; // Wait: until it is `number`
   uint64_t number = 0;
   Kernel *kernel = nullptr; // OnHost
@@ -88,25 +86,19 @@ struct Work {
   const void *ins[kMostHostOperands] = {};
   void *outs[kMostHostOperands] = {};
 
-  void setTransfer(void *target, const void *source, int64_t offset,
-                   int64_t count) {
-    to = target;
-    from = source;
-    fileOffset = offset;
-    bytes = count;
-  }
   /// False if there are too many operands.
   bool setKernel(Kernel &runs, In in, Out out, void *itsScratch, bool adds);
 };
 
 /// The error of work for an engine that the table of launches doesn't name.
-Status unnamedEngine(Engine engine);
+Status unnamedEngine(EngineKind engine);
 /// The error of a failed Work::setKernel().
 Status tooManyOperands();
 
 /// The data that the threads of one device share.
 struct EngineContext {
-  FileArena *file = nullptr;
+  PerSpace<char *> arenas; // null: a space without addresses
+  SwapFile *file = nullptr;
   Stream *hostStream = nullptr;     // of kernels on the host
   double linkBytesPerSecond = 0;    // of copies; 0: no limit
   WorkObserver *observer = nullptr; // changed only while all are idle
@@ -116,7 +108,7 @@ struct EngineContext {
 class EngineThread {
 public:
   /// `place`: the location of completed(); null: inside this object.
-  EngineThread(Engine engine, EngineContext &context, int64_t depth,
+  EngineThread(EngineKind engine, EngineContext &context, int64_t depth,
                std::atomic<uint64_t> *place = nullptr);
   /// Call it after start(). Finishes the queued work, then ends the thread.
   ~EngineThread();
@@ -139,11 +131,12 @@ public:
 private:
   void serve();
   void execute(const Work &work);
-  Status move(const Work &work);
+  Status run(const Work &work);
+  Status copy(const Work &work);
 
-  const Engine engine_;
+  const EngineKind engine_;
   EngineContext &context_;
-  FileLane lane_; // of the file's engines
+  FileLane lane_; // of engines that transfer to or from the file
   std::vector<Work> ring_;
   WorkCounter queued_, completed_;
   std::thread thread_;

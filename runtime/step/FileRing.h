@@ -1,6 +1,6 @@
 //===- FileRing.h - transfers by io_uring -----------------------*- C++ -*-===//
 //
-// The part of io_uring that the file arena needs: queue reads and writes of one
+// The part of io_uring that the swap file needs: queue reads and writes of one
 // file, then take completions one at a time. It uses the kernel's system calls,
 // so a step links no extra library.
 //

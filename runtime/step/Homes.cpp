@@ -13,13 +13,13 @@ Status Homes::write(const TensorInfo &tensor, int64_t first, const void *from,
                     int64_t bytes) const {
   const int64_t at = tensor.offset + first;
   switch (tensor.space) {
-  case Space::Device:
-    device_.upload(device_.arena() + at, from, bytes);
+  case SpaceKind::Device:
+    device_.upload(device_.arena(tensor.space) + at, from, bytes);
     return Status::ok();
-  case Space::Host:
-    std::memcpy(device_.hostArena() + at, from, size_t(bytes));
+  case SpaceKind::Host:
+    std::memcpy(device_.arena(tensor.space) + at, from, size_t(bytes));
     return Status::ok();
-  case Space::File:
+  case SpaceKind::File:
     return file_->write(at, from, bytes);
   }
   return Status::ok();
@@ -32,13 +32,15 @@ Status Homes::read(const TensorInfo &tensor, int64_t first, void *to,
 
 Status Homes::read(const Region &region, void *to) const {
   switch (region.space) {
-  case Space::Device:
-    device_.download(to, device_.arena() + region.offset, region.bytes);
+  case SpaceKind::Device:
+    device_.download(to, device_.arena(region.space) + region.offset,
+                     region.bytes);
     return Status::ok();
-  case Space::Host:
-    std::memcpy(to, device_.hostArena() + region.offset, size_t(region.bytes));
+  case SpaceKind::Host:
+    std::memcpy(to, device_.arena(region.space) + region.offset,
+                size_t(region.bytes));
     return Status::ok();
-  case Space::File:
+  case SpaceKind::File:
     return file_->read(region.offset, to, region.bytes);
   }
   return Status::ok();
@@ -46,13 +48,14 @@ Status Homes::read(const Region &region, void *to) const {
 
 void Homes::poison(const Region &region) const {
   switch (region.space) {
-  case Space::Device:
-    return device_.poison(device_.arena() + region.offset, region.bytes);
-  case Space::Host:
-    std::memset(device_.hostArena() + region.offset, kPoison,
+  case SpaceKind::Device:
+    return device_.poison(device_.arena(region.space) + region.offset,
+                          region.bytes);
+  case SpaceKind::Host:
+    std::memset(device_.arena(region.space) + region.offset, kPoison,
                 size_t(region.bytes));
     return;
-  case Space::File:
+  case SpaceKind::File:
     return file_->forget(region.offset, region.bytes);
   }
 }

@@ -9,14 +9,14 @@
 #define TMC_RUNTIME_STEP_HOMES_H
 
 #include "runtime/step/Device.h"
-#include "runtime/step/FileArena.h"
 #include "runtime/step/Program.h"
+#include "runtime/step/SwapFile.h"
 
 namespace tmc {
 
 class Homes {
 public:
-  explicit Homes(Device &device, FileArena *file = nullptr)
+  explicit Homes(Device &device, SwapFile *file = nullptr)
       : device_(device), file_(file) {}
 
   Device &device() const { return device_; }
@@ -37,7 +37,7 @@ public:
 
 private:
   Device &device_;
-  FileArena *file_;
+  SwapFile *file_;
 };
 
 } // namespace tmc

@@ -36,13 +36,9 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 7;
+constexpr int32_t kProgramVersion = 8;
 
 constexpr int kMaxRank = 8;
-
-/// The location of bytes: each space has its own arena.
-enum class Space : uint8_t { Device, Host, File };
-constexpr int kSpaceCount = 3;
 
 enum class Role : uint8_t {
   Param,  // a weight of the model, updated or frozen
@@ -103,7 +99,7 @@ struct TensorInfo {
   const IndexRange *ranges = nullptr;
   int32_t rangeCount = 0;
   /// Its space between two steps.
-  Space space = Space::Device;
+  SpaceKind space = SpaceKind();
   /// Other names of the same weight in the model; files may use them too.
   const char *const *aliases = nullptr;
   int32_t aliasCount = 0;
@@ -127,7 +123,7 @@ struct ConstantInfo {
 struct Region {
   int64_t offset, bytes;
   DType type = DType::I8; // element type, for --check-finite
-  Space space = Space::Device;
+  SpaceKind space = SpaceKind();
 };
 
 /// One entry of the list of run() (a loop's body appears once): a launch on
@@ -148,7 +144,7 @@ struct LaunchInfo {
   const char *family = "";
   const char *kernel = "";
   int64_t flops = 0, bytes = 0, elements = 0;
-  Engine engine = Engine::Compute;
+  EngineKind engine = EngineKind::Compute;
   /// For a done entry: the index of its work's start entry. A done entry takes
   /// no time on an engine.
   int64_t startedBy = -1;
@@ -159,19 +155,15 @@ struct LaunchInfo {
 /// Figures of the plan, for the trainer's first line and for statistics. -1:
 /// unknown.
 struct PlanSummary {
-  int64_t budgetBytes = -1;
+  int64_t budgetBytes = -1; // of the device
   /// Device memory beside the arena, in bytes: context, library handles. It
   /// must be free at start, and preparing kernels may not take more.
   int64_t reservedBytes = 0;
-  int64_t livePeakBytes = -1;
+  PerSpace<int64_t> livePeakBytes = PerSpace<int64_t>::all(-1);
   int64_t unconstrainedBytes = -1;
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
   int64_t recomputedOps = -1;
-  /// Host memory, in bytes: the budget, the part reserved beside the arena (the
-  /// table of the file's blocks), and the live peak.
-  int64_t hostBudgetBytes = -1, hostReservedBytes = 0, hostLivePeakBytes = -1;
-  int64_t fileBudgetBytes = -1, fileLivePeakBytes = -1;
 };
 
 struct StepProgram {
@@ -179,9 +171,8 @@ struct StepProgram {
   Backend backend;
   const char *model;       // the model's name, for messages
   const char *fingerprint; // tells checkpoints of other models apart
-  int64_t arenaBytes;      // on the device
-  int64_t hostArenaBytes = 0, fileArenaBytes = 0;
-  const char *fileDirectory = ""; // default of the file arena; "": none
+  PerSpace<int64_t> arenaBytes;
+  const char *fileDirectory = ""; // default of the swap file; "": none
   int32_t eventCount = 0;         // events are 0, 1, ..., eventCount - 1
 
   const TensorInfo *tensors;

@@ -121,28 +121,33 @@ Status Step::create(const StepProgram &program, const StepOptions &options,
   device.reservedBytes = program.plan.reservedBytes;
   if (Status s = createDevice(device, made->device_); !s)
     return s;
-  if (Status s = made->device_->allocateArena(program.arenaBytes); !s)
-    return s;
-  if (program.hostArenaBytes > 0)
-    if (Status s = made->device_->allocateHostArena(program.hostArenaBytes); !s)
-      return s;
-  if (program.fileArenaBytes > 0) {
-    const std::string directory = options.nvmeDirectory.empty()
-                                      ? program.fileDirectory
-                                      : options.nvmeDirectory;
-    if (directory.empty())
-      return {Code::Usage, "the step keeps " +
-                               std::to_string(program.fileArenaBytes) +
-                               " bytes in a file: give --nvme DIR"};
-    if (Status s = FileArena::create(directory, program.fileArenaBytes,
-                                     options.file, made->file_);
-        !s)
-      return s;
+  for (const SpaceInfo &space : kSpaces) {
+    const int64_t bytes = program.arenaBytes[space.kind];
+    if (onDevice(space.kind) || bytes > 0)
+      if (Status s = made->createArena(space.kind, bytes); !s)
+        return s;
   }
   if (Status s = made->prepare(); !s)
     return s;
   step = std::move(made);
   return Status::ok();
+}
+
+Status Step::createArena(SpaceKind space, int64_t bytes) {
+  switch (space) {
+  case SpaceKind::Device:
+  case SpaceKind::Host:
+    return device_->allocateArena(space, bytes);
+  case SpaceKind::File:
+    break;
+  }
+  const std::string directory = options_.nvmeDirectory.empty()
+                                    ? program_.fileDirectory
+                                    : options_.nvmeDirectory;
+  if (directory.empty())
+    return {Code::Usage, "the step keeps " + std::to_string(bytes) +
+                             " bytes in a file: give --nvme DIR"};
+  return SwapFile::create(directory, bytes, options_.file, file_);
 }
 
 Status Step::prepare() {
@@ -165,8 +170,8 @@ Status Step::prepare() {
     return s;
   for (int64_t i = 0; i < program_.constantCount; ++i) {
     const ConstantInfo &constant = program_.constants[i];
-    device_->upload(device_->arena() + constant.offset, constant.data,
-                    constant.bytes);
+    device_->upload(device_->arena(SpaceKind::Device) + constant.offset,
+                    constant.data, constant.bytes);
   }
   if (Status s = startStates(); !s)
     return s;
@@ -193,14 +198,16 @@ Status Step::startQueues() {
   QueueNeeds needs;
   needs.events = program_.eventCount;
   needs.file = file_.get();
-  int64_t rows[kEngineCount] = {};
+  PerEngine<int64_t> rows;
   for (int64_t i = 0; i < program_.launchCount; ++i)
     if (program_.launches[i].startedBy < 0)
-      ++rows[int(program_.launches[i].engine)];
+      ++rows[program_.launches[i].engine];
   int64_t most = 0;
-  for (int i = 1; i < kEngineCount; ++i) {
-    needs.engines[i] = rows[i] > 0;
-    most = std::max(most, rows[i]);
+  for (auto [engine, count] : rows) {
+    if (engine.kind == EngineKind::Compute)
+      continue;
+    needs.engines[engine.kind] = count > 0;
+    most = std::max(most, count);
   }
   // Each entry may have two waits before it.
   needs.depth = std::min(3 * most, kMostQueued);
@@ -451,14 +458,13 @@ StepStatistics Step::statistics() const {
   if (highWaterSteps_ < 0 ||
       (highWaterSteps_ != steps_ && (steps_ & (steps_ - 1)) == 0) ||
       highWaterSteps_ * 2 < steps_) {
-    highWater_ = device_->highWaterBytes();
-    hostHighWater_ = device_->hostHighWaterBytes();
+    for (auto [space, bytes] : highWater_) {
+      if (space.hasAddresses)
+        bytes = device_->highWaterBytes(space.kind);
+    }
     highWaterSteps_ = steps_;
   }
   s.highWaterBytes = highWater_;
-  s.hostArenaBytes = program_.hostArenaBytes;
-  s.hostHighWaterBytes = hostHighWater_;
-  s.fileArenaBytes = program_.fileArenaBytes;
   s.allocations = allocations_;
   s.largestAllocationBytes = largestAllocation_;
   s.steps = steps_;

@@ -16,11 +16,11 @@
 
 #include "runtime/kernels/Status.h"
 #include "runtime/step/Device.h"
-#include "runtime/step/FileArena.h"
 #include "runtime/step/Homes.h"
 #include "runtime/step/Profile.h"
 #include "runtime/step/Program.h"
 #include "runtime/step/Safetensors.h"
+#include "runtime/step/SwapFile.h"
 #include "runtime/step/Trace.h"
 
 #include <cstdint>
@@ -43,15 +43,13 @@ struct StepOptions {
   bool profile = false;
   bool trace = false; // keeps the time of each entry of a step
   uint64_t seed = 0;  // of dropout and other draws
-  /// The directory of the file arena, if the program has one.
+  /// The directory of the swap file, if the program has one.
   std::string nvmeDirectory;
-  FileArenaOptions file;
+  SwapFileOptions file;
 };
 
 struct StepStatistics {
-  int64_t arenaBytes = 0;
-  int64_t highWaterBytes = 0;
-  int64_t hostArenaBytes = 0, hostHighWaterBytes = 0, fileArenaBytes = 0;
+  PerSpace<int64_t> arenaBytes, highWaterBytes;
   int64_t allocations = -1;            // over 1 KiB in the last step
   int64_t largestAllocationBytes = -1; // in the last step
   int64_t steps = 0;                   // done, resumed ones included
@@ -119,13 +117,14 @@ public:
   /// The times of the last step's entries, or nullptr.
   const Trace *trace() const { return trace_.get(); }
   Device &device() { return *device_; }
-  /// The file arena of the program, or nullptr.
-  const FileArena *file() const { return file_.get(); }
+  /// The swap file of the program, or nullptr.
+  const SwapFile *file() const { return file_.get(); }
   int64_t steps() const { return steps_; }
 
 private:
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
+  Status createArena(SpaceKind space, int64_t bytes);
   Status prepare();
   Status startQueues();
   Status checkRange(const TensorInfo &tensor, const void *data) const;
@@ -156,7 +155,7 @@ private:
 
   const StepProgram &program_;
   StepOptions options_;
-  std::unique_ptr<FileArena> file_; // outlives the device's engines
+  std::unique_ptr<SwapFile> file_; // outlives the device's engines
   std::unique_ptr<Device> device_;
   std::unique_ptr<Observer> observer_;
   std::unique_ptr<Profile> profile_;
@@ -172,7 +171,8 @@ private:
   std::vector<std::vector<char>> kept_; // of states, in their order
   double lastSeconds_ = 0, gradNorm_ = 0, lossScale_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
-  mutable int64_t highWater_ = 0, hostHighWater_ = 0, highWaterSteps_ = -1;
+  mutable PerSpace<int64_t> highWater_;
+  mutable int64_t highWaterSteps_ = -1;
 };
 
 /// The file of a checkpoint directory.

@@ -4,7 +4,7 @@
 
 namespace tmc {
 
-Work *ThreadQueues::next(Engine engine, Work::Kind kind, int64_t launch) {
+Work *ThreadQueues::next(EngineKind engine, Work::Kind kind, int64_t launch) {
   EngineThread *thread = of(engine);
   if (!thread) {
     context_.fault.set(unnamedEngine(engine));
@@ -15,29 +15,22 @@ Work *ThreadQueues::next(Engine engine, Work::Kind kind, int64_t launch) {
   return &thread->next(kind, launch);
 }
 
-void ThreadQueues::writeFile(int64_t launch, int64_t fileOffset,
-                             const void *from, int64_t bytes) {
-  if (Work *work = next(Engine::FileWrite, Work::Kind::Write, launch)) {
-    work->setTransfer(nullptr, from, fileOffset, bytes);
-    of(Engine::FileWrite)->commit();
-  }
-  started(launch);
-}
-
-void ThreadQueues::readFile(int64_t launch, void *to, int64_t fileOffset,
-                            int64_t bytes) {
-  if (Work *work = next(Engine::FileRead, Work::Kind::Read, launch)) {
-    work->setTransfer(to, nullptr, fileOffset, bytes);
-    of(Engine::FileRead)->commit();
+void ThreadQueues::copy(int64_t launch, EngineKind engine, int64_t to,
+                        int64_t from, int64_t bytes) {
+  if (Work *work = next(engine, Work::Kind::Copy, launch)) {
+    work->to = to;
+    work->from = from;
+    work->bytes = bytes;
+    of(engine)->commit();
   }
   started(launch);
 }
 
 void ThreadQueues::onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
                           void *scratch, bool accumulate) {
-  if (Work *work = next(Engine::Host, Work::Kind::OnHost, launch)) {
+  if (Work *work = next(EngineKind::Host, Work::Kind::OnHost, launch)) {
     if (work->setKernel(kernel, ins, outs, scratch, accumulate))
-      of(Engine::Host)->commit();
+      of(EngineKind::Host)->commit();
     else
       context_.fault.set(tooManyOperands());
   }
@@ -45,13 +38,13 @@ void ThreadQueues::onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
 }
 
 void ThreadQueues::drainThreads() {
-  for (const std::unique_ptr<EngineThread> &thread : threads_)
+  for (const std::unique_ptr<EngineThread> &thread : threads_.of)
     if (thread)
       thread->drain();
 }
 
 void ThreadQueues::endThreads() {
-  for (std::unique_ptr<EngineThread> &thread : threads_)
+  for (std::unique_ptr<EngineThread> &thread : threads_.of)
     thread.reset();
 }
 

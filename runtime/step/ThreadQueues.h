@@ -17,15 +17,16 @@ namespace tmc {
 
 class ThreadQueues : public Queues {
 public:
-  void place(char *device, char *host) { setArenas(device, host); }
+  void place(const PerSpace<char *> &arenas) {
+    setArenas(arenas);
+    context_.arenas = arenas;
+  }
   void observe(WorkObserver *observer) { context_.observer = observer; }
   /// The first error of the queued work; call it when all engines are idle.
   Status takeFault() { return context_.fault.take(); }
 
-  void writeFile(int64_t launch, int64_t fileOffset, const void *from,
-                 int64_t bytes) final;
-  void readFile(int64_t launch, void *to, int64_t fileOffset,
-                int64_t bytes) final;
+  void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
+            int64_t bytes) override;
   void onHost(int64_t launch, Kernel &kernel, In ins, Out outs, void *scratch,
               bool accumulate) final;
 
@@ -33,10 +34,10 @@ protected:
   explicit ThreadQueues(Stream &compute) : Queues(compute) {}
 
   /// Null if the program didn't request the engine.
-  EngineThread *of(Engine engine) { return threads_[int(engine)].get(); }
+  EngineThread *of(EngineKind engine) { return threads_[engine].get(); }
   /// The next entry of an engine's thread. If there is no thread, sets the
   /// fault and returns null.
-  Work *next(Engine engine, Work::Kind kind, int64_t launch);
+  Work *next(EngineKind engine, Work::Kind kind, int64_t launch);
   /// Called before the caller waits for a thread's full queue.
   virtual void beforeWaiting() {}
 
@@ -46,7 +47,7 @@ protected:
   void endThreads();
 
   EngineContext context_;
-  std::unique_ptr<EngineThread> threads_[kEngineCount];
+  PerEngine<std::unique_ptr<EngineThread>> threads_;
 };
 
 } // namespace tmc

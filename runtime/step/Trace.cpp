@@ -15,31 +15,30 @@ Trace::Trace(const StepProgram &program, LaunchObserver *next)
       events_(size_t(std::max(program.eventCount, 0))) {}
 
 void Trace::start() {
-  for (int i = 0; i < kEngineCount; ++i) {
-    measured_[i].clear();
-    predicted_[i].clear();
-    free_[i] = 0;
-  }
+  for (PerEngine<std::vector<Span>> *lanes : {&measured_, &predicted_})
+    for (std::vector<Span> &lane : lanes->of)
+      lane.clear();
+  free_ = {};
   std::fill(events_.begin(), events_.end(), 0);
   begin_ = last_ = secondsNow();
 }
 
-void Trace::predict(Engine engine, int64_t launch) {
+void Trace::predict(EngineKind engine, int64_t launch) {
   const double seconds =
       std::max(program_.launches[launch].predictedSeconds, 0.0);
-  double &free = free_[int(engine)];
-  const double begin = std::max(free, free_[int(Engine::Compute)]);
+  double &free = free_[engine];
+  const double begin = std::max(free, free_[EngineKind::Compute]);
   free = begin + seconds;
-  predicted_[int(engine)].push_back({launch, begin, free});
+  predicted_[engine].push_back({launch, begin, free});
 }
 
 void Trace::launched(Queues &queues, int64_t launch) {
   if (program_.backend != Backend::Cpu)
     queues.drain();
   if (isEntry(launch)) {
-    measured_[int(Engine::Compute)].push_back(
+    measured_[EngineKind::Compute].push_back(
         {launch, last_ - begin_, secondsNow() - begin_});
-    predict(Engine::Compute, launch);
+    predict(EngineKind::Compute, launch);
   }
   if (next_)
     next_->launched(queues, launch);
@@ -59,22 +58,22 @@ void Trace::done(Queues &queues, int64_t launch) {
   last_ = secondsNow(); // compute waited until now
 }
 
-void Trace::recorded(Engine engine, int32_t event) {
-  events_[size_t(event)] = free_[int(engine)];
+void Trace::recorded(EngineKind engine, int32_t event) {
+  events_[size_t(event)] = free_[engine];
   if (next_)
     next_->recorded(engine, event);
 }
 
-void Trace::waiting(Engine engine, int32_t event) {
-  double &free = free_[int(engine)];
+void Trace::waiting(EngineKind engine, int32_t event) {
+  double &free = free_[engine];
   free = std::max(free, events_[size_t(event)]);
   if (next_)
     next_->waiting(engine, event);
 }
 
-void Trace::ran(Engine engine, int64_t launch, double begin, double end) {
+void Trace::ran(EngineKind engine, int64_t launch, double begin, double end) {
   if (isEntry(launch))
-    measured_[int(engine)].push_back({launch, begin - begin_, end - begin_});
+    measured_[engine].push_back({launch, begin - begin_, end - begin_});
 }
 
 std::string Trace::json() const {
@@ -84,22 +83,22 @@ std::string Trace::json() const {
     text += (isFirst ? "\n" : ",\n") + event;
     isFirst = false;
   };
-  auto place = [](int process, int engine) {
+  auto place = [](int process, EngineKind engine) {
     return "\"pid\": " + std::to_string(process) +
-           ", \"tid\": " + std::to_string(engine);
+           ", \"tid\": " + std::to_string(int(engine));
   };
   for (int process = 1; process <= 2; ++process) {
-    const std::vector<Span> *lanes = process == 1 ? measured_ : predicted_;
-    add("{\"ph\": \"M\", \"name\": \"process_name\", " + place(process, 0) +
-        ", \"args\": {\"name\": \"" +
+    add("{\"ph\": \"M\", \"name\": \"process_name\", " +
+        place(process, EngineKind::Compute) + ", \"args\": {\"name\": \"" +
         (process == 1 ? "measured" : "predicted") + "\"}}");
-    for (int engine = 0; engine < kEngineCount; ++engine) {
-      if (lanes[engine].empty())
+    const auto &lanes = process == 1 ? measured_ : predicted_;
+    for (auto [engine, lane] : lanes) {
+      if (lane.empty())
         continue;
       add("{\"ph\": \"M\", \"name\": \"thread_name\", " +
-          place(process, engine) + ", \"args\": {\"name\": \"" +
-          nameOf(Engine(engine)) + "\"}}");
-      for (const Span &span : lanes[engine]) {
+          place(process, engine.kind) + ", \"args\": {\"name\": \"" +
+          engine.name + "\"}}");
+      for (const Span &span : lane) {
         const LaunchInfo &launch = program_.launches[span.launch];
         char numbers[160];
         std::snprintf(numbers, sizeof numbers,
@@ -111,7 +110,7 @@ std::string Trace::json() const {
                                                  ? launch.movedBytes
                                                  : launch.bytes));
         add("{\"ph\": \"X\", \"name\": " + jsonQuoted(launch.name) + ", " +
-            place(process, engine) + ", " + numbers + "}");
+            place(process, engine.kind) + ", " + numbers + "}");
       }
     }
   }

@@ -39,9 +39,9 @@ public:
   void launched(Queues &queues, int64_t launch) override;
   void started(Queues &queues, int64_t launch) override;
   void done(Queues &queues, int64_t launch) override;
-  void recorded(Engine engine, int32_t event) override;
-  void waiting(Engine engine, int32_t event) override;
-  void ran(Engine engine, int64_t launch, double beginSeconds,
+  void recorded(EngineKind engine, int32_t event) override;
+  void waiting(EngineKind engine, int32_t event) override;
+  void ran(EngineKind engine, int64_t launch, double beginSeconds,
            double endSeconds) override;
 
   /// The entries of one step; all engines must be idle.
@@ -56,16 +56,16 @@ private:
   bool isEntry(int64_t launch) const {
     return launch >= 0 && launch < program_.launchCount;
   }
-  void predict(Engine engine, int64_t launch);
+  void predict(EngineKind engine, int64_t launch);
 
   const StepProgram &program_;
   LaunchObserver *next_;
   /// By engine; the spans of other engines are filled by their threads.
-  std::vector<Span> measured_[kEngineCount], predicted_[kEngineCount];
+  PerEngine<std::vector<Span>> measured_, predicted_;
   double begin_ = 0, last_ = 0;
   // For the prediction: the time at which each engine is free, and at which
   // each event is reached.
-  double free_[kEngineCount] = {};
+  PerEngine<double> free_;
   std::vector<double> events_;
 };
 

@@ -152,6 +152,24 @@ std::string saturationText(int64_t count) {
   return count > 0 ? "  " + std::to_string(count) + " saturated" : "";
 }
 
+/// "arena_bytes" and "high_water_bytes" of each space; those beside the device
+/// have the space's name before them.
+std::string spacesText(const StepStatistics &stats) {
+  std::string text;
+  for (const SpaceInfo &space : kSpaces) {
+    const std::string key =
+        onDevice(space.kind) ? ",\"" : std::string(",\"") + space.name + "_";
+    const int64_t arena = stats.arenaBytes[space.kind];
+    if (!onDevice(space.kind) && arena == 0)
+      continue;
+    text += key + "arena_bytes\":" + std::to_string(arena);
+    if (space.hasAddresses)
+      text += key + "high_water_bytes\":" +
+              std::to_string(stats.highWaterBytes[space.kind]);
+  }
+  return text;
+}
+
 struct Trainer {
   const Arguments &arguments;
   std::unique_ptr<Step> step;
@@ -183,7 +201,7 @@ struct Trainer {
         return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
-    if (const FileArena *file = step->file(); file && !arguments.quiet)
+    if (const SwapFile *file = step->file(); file && !arguments.quiet)
       std::printf("swap file in '%s': %s, %s\n",
                   visible(file->directory()).c_str(),
                   formatBytes(file->bytes()).c_str(),
@@ -297,7 +315,7 @@ struct Trainer {
                     static_cast<long long>(now), static_cast<long long>(last),
                     loss, std::fabs(stats.gradNorm), stats.lastStepSeconds,
                     perSecond, tokens ? "tokens" : "samples",
-                    formatBytes(stats.highWaterBytes).c_str(),
+                    formatBytes(stats.highWaterBytes.device()).c_str(),
                     isScaled  ? scaleText(stats, isSkipped).c_str()
                     : isStill ? "  not finite, nothing moved"
                               : "",
@@ -319,20 +337,8 @@ struct Trainer {
                    : ",\"saturations\":" + std::to_string(stats.saturations)) +
               ",\"lr\":" + jsonNumber(rate) +
               ",\"seconds\":" + jsonNumber(stats.lastStepSeconds) + ",\"" +
-              (tokens ? "tokens" : "samples") +
-              "_per_second\":" + jsonNumber(perSecond) +
-              ",\"arena_bytes\":" + std::to_string(stats.arenaBytes) +
-              ",\"high_water_bytes\":" + std::to_string(stats.highWaterBytes) +
-              (stats.hostArenaBytes
-                   ? ",\"host_arena_bytes\":" +
-                         std::to_string(stats.hostArenaBytes) +
-                         ",\"host_high_water_bytes\":" +
-                         std::to_string(stats.hostHighWaterBytes)
-                   : "") +
-              (stats.fileArenaBytes ? ",\"file_arena_bytes\":" +
-                                          std::to_string(stats.fileArenaBytes)
-                                    : "") +
-              ",\"allocations\":" +
+              (tokens ? "tokens" : "samples") + "_per_second\":" +
+              jsonNumber(perSecond) + spacesText(stats) + ",\"allocations\":" +
               (stats.allocations < 0 ? "null"
                                      : std::to_string(stats.allocations)) +
               ",\"largest_allocation_bytes\":" +

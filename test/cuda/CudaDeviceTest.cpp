@@ -19,16 +19,16 @@ using namespace tmc::test;
 TEST(CudaDevice, TransfersLargerThanItsStaging) {
   auto device = makeDevice(1);
   const int64_t bytes = (21 << 20) + 13;
-  ASSERT_TRUE(device->allocateArena(bytes));
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Device, bytes));
   Buffer<char> from(bytes), to(bytes);
   for (int64_t i = 0; i < bytes; ++i)
     from[i] = char(i * 2654435761u >> 11);
-  device->upload(device->arena(), from, bytes);
-  device->download(to, device->arena(), bytes);
+  device->upload(device->arena(SpaceKind::Device), from, bytes);
+  device->download(to, device->arena(SpaceKind::Device), bytes);
   EXPECT_TRUE(device->synchronize());
   EXPECT_TRUE(from.sameBits(to));
-  device->poison(device->arena() + 5, 7);
-  device->download(to, device->arena(), 16);
+  device->poison(device->arena(SpaceKind::Device) + 5, 7);
+  device->download(to, device->arena(SpaceKind::Device), 16);
   for (int i = 0; i < 16; ++i)
     EXPECT_EQ(to[i], i >= 5 && i < 12 ? char(-1) : from[i]) << i;
 }
@@ -36,7 +36,7 @@ TEST(CudaDevice, TransfersLargerThanItsStaging) {
 TEST(CudaDevice, ArenaThatDoesNotFit) {
   auto device = makeDevice(1);
   emulator::setMemoryLimit(1 << 20);
-  const Status s = device->allocateArena(3 << 20);
+  const Status s = device->allocateArena(SpaceKind::Device, 3 << 20);
   emulator::setMemoryLimit(size_t(1) << 34);
   EXPECT_EQ(s.code(), Code::World);
   EXPECT_EQ(s.message(),
@@ -71,8 +71,8 @@ std::unique_ptr<Device> deviceWithReserve(int64_t bytes) {
 TEST(CudaDevice, TheReserveMustFitBesideTheArena) {
   emulator::setMemoryLimit(4 << 20);
   auto device = deviceWithReserve(2 << 20);
-  const Status tight = device->allocateArena(3 << 20);
-  const Status fits = device->allocateArena(2 << 20);
+  const Status tight = device->allocateArena(SpaceKind::Device, 3 << 20);
+  const Status fits = device->allocateArena(SpaceKind::Device, 2 << 20);
   emulator::setMemoryLimit(size_t(1) << 34);
   EXPECT_EQ(tight.code(), Code::World);
   EXPECT_EQ(tight.message(),

@@ -9,7 +9,7 @@
 #include "Testing.h"
 
 #include "runtime/kernels/OnHost.h"
-#include "runtime/step/FileArena.h"
+#include "runtime/step/SwapFile.h"
 #include "test/cuda/Faults.h"
 #include "test/unit/TemporaryDirectory.h"
 
@@ -26,17 +26,17 @@ constexpr int64_t kCell = 4096, kCells = 4;
 
 struct Machine {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
+  std::unique_ptr<SwapFile> file;
   std::unique_ptr<tmc::Device> device = makeDevice(1);
 
   Machine() {
     EXPECT_TRUE(
-        FileArena::create(directory.path, kCells * kFileBlockBytes, {}, file));
-    EXPECT_TRUE(device->allocateArena(kCells * kCell));
-    EXPECT_TRUE(device->allocateHostArena(kCells * kCell));
+        SwapFile::create(directory.path, kCells * kFileBlockBytes, {}, file));
+    EXPECT_TRUE(device->allocateArena(SpaceKind::Device, kCells * kCell));
+    EXPECT_TRUE(device->allocateArena(SpaceKind::Host, kCells * kCell));
     QueueNeeds needs;
-    for (int i = 1; i < kEngineCount; ++i)
-      needs.engines[i] = true;
+    needs.engines = PerEngine<bool>::all(true);
+    needs.engines[EngineKind::Compute] = false;
     needs.events = 8;
     needs.depth = 4;
     needs.file = file.get();
@@ -44,31 +44,30 @@ struct Machine {
     EXPECT_TRUE(s) << s.message();
   }
   Queues &queues() { return device->queues(); }
-  char *at(int cell) { return device->arena() + cell * kCell; }
-  char *host(int cell) { return device->hostArena() + cell * kCell; }
+  char *at(int cell) { return device->arena(SpaceKind::Device) + cell * kCell; }
 };
 
 /// Device, host, file and back, `trips` times; each trip moves the cell on.
 void roundTrips(Machine &m, int trips) {
   Queues &q = m.queues();
   for (int trip = 0; trip < trips; ++trip) {
-    q.record(Engine::Compute, 0);
-    q.wait(Engine::ToHost, 0);
-    q.wait(Engine::ToHost, 3); // host cell 0 was read
-    q.copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
-    q.record(Engine::ToHost, 1);
-    q.wait(Engine::FileWrite, 1);
-    q.writeFile(1, 0, m.host(0), kCell);
-    q.record(Engine::FileWrite, 3);
-    q.wait(Engine::FileRead, 3);
-    q.wait(Engine::FileRead, 5); // host cell 1 was read
-    q.readFile(2, m.host(1), 0, kCell);
-    q.record(Engine::FileRead, 4);
-    q.wait(Engine::ToDevice, 4);
-    q.wait(Engine::ToDevice, 0);
-    q.copy(3, Engine::ToDevice, m.at(1), m.host(1), kCell);
-    q.record(Engine::ToDevice, 5);
-    q.wait(Engine::Compute, 5);
+    q.record(EngineKind::Compute, 0);
+    q.wait(EngineKind::DeviceToHost, 0);
+    q.wait(EngineKind::DeviceToHost, 3); // host cell 0 was read
+    q.copy(0, EngineKind::DeviceToHost, 0, 0, kCell);
+    q.record(EngineKind::DeviceToHost, 1);
+    q.wait(EngineKind::FileWrite, 1);
+    q.copy(1, EngineKind::FileWrite, 0, 0, kCell);
+    q.record(EngineKind::FileWrite, 3);
+    q.wait(EngineKind::FileRead, 3);
+    q.wait(EngineKind::FileRead, 5); // host cell 1 was read
+    q.copy(2, EngineKind::FileRead, kCell, 0, kCell);
+    q.record(EngineKind::FileRead, 4);
+    q.wait(EngineKind::HostToDevice, 4);
+    q.wait(EngineKind::HostToDevice, 0);
+    q.copy(3, EngineKind::HostToDevice, kCell, kCell, kCell);
+    q.record(EngineKind::HostToDevice, 5);
+    q.wait(EngineKind::Compute, 5);
     q.done(3);
   }
 }
@@ -111,16 +110,16 @@ TEST(CudaQueues, AnEngineThatIsAheadOrdersAsWell) {
   std::vector<char> given(static_cast<size_t>(kCell), 5);
   m.device->upload(m.at(0), given.data(), kCell);
   Queues &q = m.queues();
-  q.record(Engine::Compute, 0);
-  q.wait(Engine::ToHost, 0);
-  q.copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
-  q.record(Engine::ToHost, 1);
-  q.wait(Engine::FileWrite, 1);
-  q.writeFile(1, 0, m.host(0), kCell);
-  q.record(Engine::FileWrite, 2);
+  q.record(EngineKind::Compute, 0);
+  q.wait(EngineKind::DeviceToHost, 0);
+  q.copy(0, EngineKind::DeviceToHost, 0, 0, kCell);
+  q.record(EngineKind::DeviceToHost, 1);
+  q.wait(EngineKind::FileWrite, 1);
+  q.copy(1, EngineKind::FileWrite, 0, 0, kCell);
+  q.record(EngineKind::FileWrite, 2);
   // Most often the write is over then.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  q.wait(Engine::Compute, 2);
+  q.wait(EngineKind::Compute, 2);
   // Behind the write, and so behind the copy: no race.
   m.device->upload(m.at(0), given.data(), kCell);
   const Status s = m.device->synchronize();
@@ -134,16 +133,16 @@ TEST(CudaQueues, ErrorsComeWithTheirNames) {
   m.device->upload(m.at(0), given.data(), kCell);
   ASSERT_TRUE(m.device->synchronize());
   emulator::failNext("cudaMemcpyAsync");
-  m.queues().copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
+  m.queues().copy(0, EngineKind::DeviceToHost, 0, 0, kCell);
   Status s = m.device->synchronize();
   EXPECT_EQ(s.message(), "a copy between device and host: an emulated failure");
-  m.queues().readFile(1, m.host(0), 9 * kFileBlockBytes, kCell);
+  m.queues().copy(1, EngineKind::FileRead, 0, 9 * kFileBlockBytes, kCell);
   s = m.device->synchronize();
   EXPECT_EQ(s.code(), Code::Defect);
   EXPECT_NE(s.message().find("is outside"), std::string::npos) << s.message();
   emulator::failNext("cudaHostRegister");
   auto other = makeDevice(1);
-  s = other->allocateHostArena(5000);
+  s = other->allocateArena(SpaceKind::Host, 5000);
   EXPECT_EQ(s.code(), Code::World);
   EXPECT_NE(s.message().find("can't pin a host arena of 5000 bytes"),
             std::string::npos)
@@ -159,8 +158,8 @@ TEST(CudaQueuesDeathTest, ACopyThatDoesNotWaitIsARace) {
         m.device->upload(m.at(0), given.data(), kCell);
         ASSERT_TRUE(m.device->synchronize());
         Queues &q = m.queues();
-        q.copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
-        q.copy(1, Engine::ToDevice, m.at(1), m.host(0), kCell);
+        q.copy(0, EngineKind::DeviceToHost, 0, 0, kCell);
+        q.copy(1, EngineKind::HostToDevice, kCell, 0, kCell);
         (void)m.device->synchronize().isOk();
       },
       true, __FILE__);

@@ -103,7 +103,7 @@ void launchOne(void (*kernel)(A...), cudaStream_t stream,
 void runStep(tmc::Queues &q, void *kernels) {
   const auto stream = static_cast<cudaStream_t>(q.compute().native());
   const Planted &planted = *static_cast<const Planted *>(kernels);
-  float *arena = reinterpret_cast<float *>(q.device());
+  float *arena = reinterpret_cast<float *>(q.arena(SpaceKind::Device));
   auto place = [&](Place p) { return arena + p * kCount; };
   for (int i = 0; i < 3; ++i) {
     if (planted.launch == i)
@@ -121,7 +121,7 @@ void runStep(tmc::Queues &q, void *kernels) {
 void step(Planted planted) {
   Device<char> arena(Places * kBytes);
   tmc::StepProgram program{};
-  program.arenaBytes = Places * kBytes;
+  program.arenaBytes.device() = Places * kBytes;
   program.tensors = tensors;
   program.tensorCount = std::size(tensors);
   program.launches = launches;

@@ -302,7 +302,7 @@ def check_copies(options, scratch, path, precision):
 
 def without_waits(text):
     """Kernels don't wait for copies."""
-    return re.sub(r"^ *q\.wait\(Engine::Compute, \d+\);\n", "", text, flags=re.M)
+    return re.sub(r'^ *q\.wait\(engine\("compute"\), \d+\);\n', "", text, flags=re.M)
 
 
 def check_moves(options, scratch, path, case):
@@ -334,8 +334,9 @@ def check_moves(options, scratch, path, case):
     spaces = moves["spaces"]
     rows.append((f"{name}: less on the device", moves["arena_bytes"] <= budget < most and spaces["host"]["arena_bytes"] > 0,
                  f"{least} {moves['arena_bytes']} {budget} {most}"))
-    rows.append((f"{name}: {spaces['written_bytes']} bytes written and {spaces['read_bytes']} read",
-                 (min(spaces["written_bytes"], spaces["read_bytes"], spaces["file"]["arena_bytes"]) > 0) == has_file, str(spaces)))
+    written, read = spaces["moved_bytes"]["file-write"], spaces["moved_bytes"]["file-read"]
+    rows.append((f"{name}: {written} bytes written and {read} read",
+                 (min(written, read, spaces["file"]["arena_bytes"]) > 0) == has_file, str(spaces)))
 
     def trained(label, form, save, resume="none", seed=0):
         steps = MOVED_STEPS // (2 if resume != "none" or "half" in save else 1)

@@ -59,8 +59,7 @@ class Statistics(ctypes.Structure):
                 ("largest_allocation_bytes", ctypes.c_int64), ("steps", ctypes.c_int64),
                 ("last_step_seconds", ctypes.c_double), ("grad_norm", ctypes.c_double),
                 ("loss_scale", ctypes.c_double), ("skipped_steps", ctypes.c_int64),
-                ("saturations", ctypes.c_int64), ("host_arena_bytes", ctypes.c_int64),
-                ("host_high_water_bytes", ctypes.c_int64), ("file_arena_bytes", ctypes.c_int64)]
+                ("saturations", ctypes.c_int64)]
 
 
 class Step:

@@ -228,8 +228,8 @@ class Draw(Case):
         if not spaces:
             return ""
         host, file = spaces["host"]["arena_bytes"] or 0, spaces["file"]["arena_bytes"] or 0
-        self.did["moves"] += spaces["to_host_bytes"] + spaces["to_device_bytes"] > 0
-        self.did["writes a file"] += spaces["written_bytes"] > 0
+        self.did["moves"] += any(spaces["moved_bytes"].values())
+        self.did["writes a file"] += spaces["moved_bytes"]["file-write"] > 0
         self.did["updates on the host"] += spaces["host_updates"] > 0
         if self.host_budget is not None and host > self.host_budget:
             return f"the host's arena takes {host} bytes, its budget is {self.host_budget}"

@@ -11,9 +11,9 @@ free after it. All that by io_uring, if the kernel has it, and by pread and pwri
 a foreign file are refused. Kills at drawn moments, and at drawn transfers, lose nothing. Ends with one
 line `N passed, M failed`.
 
-With --planted it is the other way round: the runtime's file arena is compiled anew without one of its
+With --planted it is the other way round: the runtime's swap file is compiled anew without one of its
 checks at a time, and these tests must fail where PLANTED says so. What no trainer can be made to do by
-its file, a read of another length than was written, is FileArenaTest.cpp's to find.
+its file, a read of another length than was written, is SwapFileTest.cpp's to find.
 """
 
 import argparse
@@ -50,7 +50,7 @@ FAULTS = [
     ("truncate", "reads", r"the swap file in '.*' was truncated: nothing can be read at \d+, it has \d+ bytes|are damaged"),
 ]
 WAYS = {"ring": {}, "no ring": {"TMC_FAULT_RING": "0"}}
-# What is taken out of runtime/step/FileArena.cpp, what stands there instead, and the tests of which one must fail.
+# What is taken out of runtime/step/SwapFile.cpp, what stands there instead, and the tests of which one must fail.
 PLANTED = {
     "no checksum is compared": ("if (sum == block.sum)", "if (sum == block.sum || true)", "flip"),
     "no step is told from another": ("if (sum == block.lastSum)", "if (false)", "lost"),
@@ -262,14 +262,14 @@ class Faults:
         self.test(f"{way}: killed {kills} times", fault, f"{rounds} runs")
 
     def plant(self, old, new):
-        """A copy of the build whose file arena has `new` for `old`."""
+        """A copy of the build whose swap file has `new` for `old`."""
         build = self.options.build
-        source = os.path.join(ROOT, "runtime", "step", "FileArena.cpp")
+        source = os.path.join(ROOT, "runtime", "step", "SwapFile.cpp")
         with open(source) as file:
             text = file.read()
         if text.count(old) != 1:
             raise SystemExit(f"{source} has {text.count(old)} of '{old}'")
-        planted = os.path.join(self.scratch, "FileArena.cpp")
+        planted = os.path.join(self.scratch, "SwapFile.cpp")
         with open(planted, "w") as file:
             file.write(text.replace(old, new))
         other = os.path.join(self.scratch, "build")
@@ -277,13 +277,13 @@ class Faults:
             os.makedirs(os.path.join(other, name))
         shutil.copy(os.path.join(build, "CMakeCache.txt"), other)
         shutil.copy(os.path.join(build, "bin", "tmc"), os.path.join(other, "bin"))
-        made = os.path.join(self.scratch, "FileArena.cpp.o")
+        made = os.path.join(self.scratch, "SwapFile.cpp.o")
         calls = [[self.compiler, "-std=c++20", "-O2", "-fPIC", "-ffp-contract=off", "-w", "-I", ROOT, "-c", planted, "-o", made]]
         for name in os.listdir(os.path.join(build, "lib")):
             library = os.path.join(other, "lib", name)
             if name.startswith("libtmc-") and name.endswith(".a"):
                 shutil.copy(os.path.join(build, "lib", name), library)
-                if "FileArena.cpp.o" in trained.run(["ar", "t", library])[1]:
+                if "SwapFile.cpp.o" in trained.run(["ar", "t", library])[1]:
                     calls.append(["ar", "r", library, made])
         for call in calls:
             code, text = trained.run(call)

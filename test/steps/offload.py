@@ -20,9 +20,6 @@ from case import Case, run_cases
 from trained import ROOT, STEPS, Run
 
 GPT2 = dict(graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={})
-# Lanes of a trainer's trace: engines of plan.json.
-ENGINES = {"compute": "compute", "d2h": "device-to-host", "h2d": "host-to-device", "host": "host",
-           "read": "file-read", "write": "file-write"}
 # Of predicted seconds in a trace, which has them to a thousandth of a microsecond, and in the plan.
 LANE_TOLERANCE = 0.01
 OVERFLOWS = "--loss-scale=dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"
@@ -90,9 +87,9 @@ class Offloaded(Case):
         over = f"takes {self.plan(moved)['arena_bytes']}" if self.plan(moved)["arena_bytes"] > budget else ""
         tally.test(label, over or done.difference(first) or self.memory(done, moved) or self.beside(done, spaces),
                    "" if done.code else
-                   f"{spaces['to_host_bytes']} bytes to the host, {spaces['to_device_bytes']} back, "
+                   f"{spaces['moved_bytes']['d2h']} bytes to the host, {spaces['moved_bytes']['h2d']} back, "
                    f"{spaces['host']['arena_bytes']} there"
-                   + (f"; {spaces['written_bytes']} written, {spaces['read_bytes']} read" if self.has_file else ""))
+                   + (f"; {spaces['moved_bytes']['file-write']} written, {spaces['moved_bytes']['file-read']} read" if self.has_file else ""))
         if done.code:
             return
         two = Run(moved, "two-threads", self.data, "--threads=2", "--host-threads=2")
@@ -112,9 +109,9 @@ class Offloaded(Case):
 
     def beside(self, done, spaces):
         """What is beside the device is as large as planned, and something moves."""
-        if not spaces or spaces["to_host_bytes"] + spaces["to_device_bytes"] == 0:
+        if not spaces or not any(spaces["moved_bytes"].values()):
             return "nothing moves"
-        if self.has_file and not (spaces["written_bytes"] > 0 and spaces["read_bytes"] > 0):
+        if self.has_file and not min(spaces["moved_bytes"]["file-write"], spaces["moved_bytes"]["file-read"]) > 0:
             return "nothing goes to the file"
         for line in done.lines:
             if self.has_file and line["file_arena_bytes"] != spaces["file"]["arena_bytes"]:
@@ -138,13 +135,13 @@ class Offloaded(Case):
                 if event["pid"] == process["predicted"]:
                     busy[lane] = busy.get(lane, 0) + event["dur"] * 1e-6
                     end = max(end, (event["ts"] + event["dur"]) * 1e-6)
-        works = {lane for lane, name in ENGINES.items() if plan["spaces"]["busy_s"].get(name, 0) > 0}
+        works = {name for name, seconds in plan["spaces"]["busy_s"].items() if seconds > 0}
         if set(lanes) != works:
             return f"the lanes are {sorted(lanes)}, {sorted(works)} work"
         for lane, each in lanes.items():
             if each.get(process["measured"]) != each.get(process["predicted"]):
                 return f"{lane} has other work measured than predicted"
-            planned = plan["spaces"]["busy_s"][ENGINES[lane]]
+            planned = plan["spaces"]["busy_s"][lane]
             if not math.isclose(busy[lane], planned, rel_tol=LANE_TOLERANCE):
                 return f"{lane} is predicted to work {busy[lane]:.9f} s, {planned:.9f} s in the plan"
         if not math.isclose(end, plan["step_time_s"], rel_tol=LANE_TOLERANCE):

@@ -113,7 +113,7 @@ class Pieces(Case):
                 continue
             plan, again = self.plan(small), Run(small, "ten", self.data, "--threads=1", steps=TEN)
             fault = again.difference(done) or ("" if plan["arena_bytes"] <= budget else f"takes {plan['arena_bytes']}")
-            if flags and not (plan["spaces"] and plan["spaces"]["to_host_bytes"]):
+            if flags and not (plan["spaces"] and plan["spaces"]["moved_bytes"]["d2h"]):
                 fault = fault or "nothing moves"
             tally.test(f"{label}, {name}", fault, f"{budget} bytes, {high} without, {plan['recomputed_ops']} recomputed")
             tally.test(f"{label}, {name}: dead buffers poisoned",

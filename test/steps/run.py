@@ -64,14 +64,11 @@ class Calibration:
         for name, rates in ((name, by_type["f32"]) for name, by_type in families.items()):
             if not (rates["launch_seconds"] >= 0 and min(rates["flops_per_second"], rates["bytes_per_second"]) > 0):
                 return f"{name} has {rates}"
-        host, file = target["host"], target["file"]
-        channels = {"to_host": host["to_host"], "to_device": host["to_device"], "updates": host["updates"],
-                    "write": file["write"], "read": file["read"]}
-        for name, rates in channels.items():
+        for name, rates in target["engines"].items():
             if not rates["bytes_per_second"] > 0:
                 return f"{name} has {rates}\n{table}"
-        if not host["memory_bytes"] or not file["bytes"]:
-            return f"the host has {host['memory_bytes']} bytes, the file {file['bytes']}"
+        if not target["memory_bytes"]["host"] or not target["memory_bytes"]["file"]:
+            return f"the memories have {target['memory_bytes']} bytes"
         if table.count("all at once") != 1 or "products beside" not in table:
             return f"no rates of all engines at once:\n{table}"
         return ""

@@ -108,7 +108,7 @@ std::function<void()> wrapWork(std::function<void()> run) {
       return run();
     if (!scope->begun)
       begin(*scope);
-    restrictTo(&scope->extents, arena, size_t(original->arenaBytes));
+    restrictTo(&scope->extents, arena, size_t(original->arenaBytes.device()));
     run();
     restrictTo(nullptr, 0, 0);
   };
@@ -199,7 +199,7 @@ void startStep(char *at) {
       setWritten(free, from - free, false);
     free = std::max(free, buffer.end);
   }
-  const uintptr_t last = arena + uintptr_t(original->arenaBytes);
+  const uintptr_t last = arena + uintptr_t(original->arenaBytes.device());
   if (free < last)
     setWritten(free, last - free, false);
 }
@@ -207,7 +207,7 @@ void startStep(char *at) {
 void runWatched(Queues &queues, void *kernels) {
   // No engine may be at work for the step before when its memory is forgotten.
   queues.drain();
-  startStep(queues.device());
+  startStep(queues.arena(SpaceKind::Device));
   LaunchObserver *outer = queues.observer();
   Observer observer(outer);
   queues.setObserver(&observer);

@@ -3,7 +3,7 @@
 // a is alive in [0, 2), b in [1, 3), c in [2, 3): c takes a's bytes. The arena is
 // w (64) + a (256) + b (256) = 576 bytes.
 
-// CHECK: arena_bytes = 576
+// CHECK: arena_bytes = #mem.bytes<device = 576>
 // CHECK-DAG: mem.buffer "w" "parameters" {offset = [[W:[0-9]+]] : i64, persistent}
 // CHECK-DAG: mem.buffer "a" "activations" {offset = [[A:[0-9]+]] : i64}
 // CHECK-DAG: mem.buffer "c" "activations" {offset = [[A]] : i64}

@@ -3,7 +3,7 @@
 
 // A done that ends nothing keeps nothing alive; the schedule's verifier names it.
 
-// CHECK: arena_bytes = 64
+// CHECK: arena_bytes = #mem.bytes<device = 64>
 // CHECK: mem.done 7
 // STRAY: error: a defect: it ends work that hasn't started
 mem.program @step {

@@ -10,8 +10,9 @@
 // RUN: tmc-opt %s -pass-pipeline='builtin.module(train.step(tmc-plan{budget=13631488 offload=activations target=cpu:v3}),tmc-verify-phase{phase=plan},tmc-lower{target=cpu:v3},tmc-verify-phase{phase=lower},mem.program(tmc-place,tmc-verify-schedule),tmc-verify-phase{phase=place})' \
 // RUN:   | FileCheck %s --check-prefix=MEM
 
-// CHECK: recomputed_ops = 0 : i64
-// CHECK-SAME: to_device_bytes = 4194304 : i64, to_host_bytes = 4194304 : i64
+// CHECK: moved_bytes_d2h = 4194304 : i64
+// CHECK-SAME: moved_bytes_h2d = 4194304 : i64
+// CHECK-SAME: recomputed_ops = 0 : i64
 // CHECK: %[[C:.*]] = nn.fused
 // CHECK: %[[AWAY:.*]] = train.stash_start %[[C]] : tensor<4096x256xf32> to tensor<4096x256xf32, #train.space<host>>
 // CHECK: nn.matmul %[[C]]
@@ -22,7 +23,7 @@
 // CHECK: nn.fused (%{{.*}} = %[[BACK]],
 
 // The copy begins when c is made; the kernels wait for it before q takes c's place.
-// MEM: host_bytes = 4194304
+// MEM: host = 4194304>
 // MEM: mem.record [[MADE:.*]] on compute
 // MEM-NEXT: mem.wait [[MADE]] on d2h
 // MEM-NEXT: mem.copy %{{.*}} to %{{.*}} on d2h

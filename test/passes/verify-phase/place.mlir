@@ -2,7 +2,7 @@
 
 // a and b are alive together and share bytes.
 // expected-error @below {{a defect: }}
-mem.program @step attributes {arena_bytes = 512 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 192 : i64} : memref<64xf32>
   mem.fill %a : memref<64xf32>
@@ -11,7 +11,7 @@ mem.program @step attributes {arena_bytes = 512 : i64} {
 
 // -----
 
-mem.program @step attributes {arena_bytes = 448 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 448>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   // expected-error @below {{a defect: 'b' lies at [256, 512) in an arena of 448 bytes}}
   %b = mem.buffer "b" "activations" {offset = 256 : i64} : memref<64xf32>
@@ -22,7 +22,7 @@ mem.program @step attributes {arena_bytes = 448 : i64} {
 // -----
 
 // expected-error @below {{a defect: 512 bytes are alive at the peak where the plan promised 448}}
-mem.program @step attributes {arena_bytes = 512 : i64, train.plan = {live_peak_bytes = 448 : i64}} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512>, train.plan = {live_peak_bytes = 448 : i64}} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 256 : i64} : memref<64xf32>
   mem.fill %a : memref<64xf32>

@@ -6,7 +6,7 @@
 // CHECK: mem.wait 1 on compute
 // CHECK-NEXT: mem.done 1
 // CHECK: mem.launch "Fill"
-mem.program @step attributes {arena_bytes = 256 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 256, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>

@@ -2,7 +2,7 @@
 
 // b takes bytes that are still copied.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -22,7 +22,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // a is copied before it is made.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -39,7 +39,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // The kernels go on without the copy.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -57,7 +57,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // What is copied is another buffer.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -77,7 +77,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // Nothing makes what is copied.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -92,7 +92,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // No such event.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -105,7 +105,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // Work without an end.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -122,7 +122,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // An end without work.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -134,7 +134,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // The wrong way.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>
@@ -147,7 +147,7 @@ mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} 
 
 // A kernel reaches for the host.
 
-mem.program @step attributes {arena_bytes = 512 : i64, host_bytes = 4096 : i64} {
+mem.program @step attributes {arena_bytes = #mem.bytes<device = 512, host = 4096>} {
   %a = mem.buffer "a" "activations" {offset = 0 : i64} : memref<64xf32>
   %b = mem.buffer "b" "activations" {offset = 0 : i64} : memref<64xf32>
   %h = mem.buffer "a@host" "activations" {offset = 0 : i64} : memref<64xf32, #mem.space<host>>

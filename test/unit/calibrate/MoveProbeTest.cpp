@@ -46,51 +46,60 @@ TEST(MoveWork, PlacesFollowEachOther) {
   MoveWork work;
   work.largeBytes = kMiB;
   const int64_t all = MoveWork::kBuffers * kMiB;
-  EXPECT_EQ(work.in() - work.out(), all);
-  EXPECT_EQ(work.factors() - work.in(), all);
-  EXPECT_EQ(work.deviceBytes() - work.scratch(), MoveWork::kScratchBytes);
-  EXPECT_EQ(work.toDevice() - work.fromDevice(), all);
-  EXPECT_EQ(work.toFile() - work.toDevice(), all);
-  EXPECT_EQ(work.fromFile() - work.toFile(), all);
-  EXPECT_EQ(work.update() - work.fromFile(), all);
+  auto at = [&](const char *name, SpaceKind space) {
+    return work.piecesAt(findEngine(name)->kind, space);
+  };
+  const PerSpace<int64_t> bytes = work.arenaBytes();
+  const SpaceKind device = SpaceKind::Device, host = SpaceKind::Host,
+                  file = SpaceKind::File;
+  EXPECT_EQ(at("h2d", device) - at("d2h", device), all);
+  EXPECT_EQ(work.factors() - at("h2d", device), all);
+  EXPECT_EQ(bytes[device] - work.scratch(), MoveWork::kScratchBytes);
+  EXPECT_EQ(at("h2d", host) - at("d2h", host), all);
+  EXPECT_EQ(at("file-read", host) - at("h2d", host), all);
+  EXPECT_EQ(at("file-write", host) - at("file-read", host), all);
+  EXPECT_EQ(work.update() - at("file-write", host), all);
   EXPECT_EQ(work.hostScratch() - work.update(), 4 * kMiB);
-  EXPECT_EQ(work.fileBytes() - work.read(), all);
-  // What transfers of a file need: addresses of 4 KiB, offsets of 64.
-  EXPECT_EQ(work.toFile() % 4096, 0);
-  EXPECT_EQ(work.fromFile() % 4096, 0);
-  EXPECT_EQ(work.read() % (64 << 10), 0);
+  EXPECT_EQ(at("file-read", file), 0);
+  EXPECT_EQ(bytes[file] - at("file-write", file), all);
+  // A file's transfers need aligned addresses and offsets.
+  EXPECT_EQ(at("file-read", host) % infoOf(host).alignment, 0);
+  EXPECT_EQ(at("file-write", host) % infoOf(host).alignment, 0);
+  EXPECT_EQ(at("file-write", file) % infoOf(file).alignment, 0);
 }
 
 /// Each engine has about a second to do.
 TEST(MoveWork, BalancesByRates) {
-  const EngineRates rates = {{"d2h", {0, 5e9}},   {"h2d", {0, 10e9}},
-                             {"write", {0, 1e9}}, {"read", {1e-3, 1e9}},
-                             {"host", {0, 10e9}}, {"compute", {0, 1e9}}};
+  const EngineRates rates = {
+      {engine("d2h"), {0, 5e9}},        {engine("h2d"), {0, 10e9}},
+      {engine("file-write"), {0, 1e9}}, {engine("file-read"), {1e-3, 1e9}},
+      {engine("host"), {0, 10e9}},      {engine("compute"), {0, 1e9}}};
   MoveWork work = balancedWork(MoveWork(), rates);
   EXPECT_EQ(work.largeBytes, 16 * kMiB);
   // Three large ones and a small one are 12.6 MB each.
-  EXPECT_EQ(work.pieces["d2h"], 397);
-  EXPECT_EQ(work.pieces["h2d"], 794);
-  EXPECT_EQ(work.pieces["write"], 79);
-  EXPECT_EQ(work.pieces["read"], 74);
-  EXPECT_EQ(work.pieces["host"], 85);
-  EXPECT_EQ(work.pieces["compute"], 79);
+  EXPECT_EQ(work.pieces[engine("d2h")], 397);
+  EXPECT_EQ(work.pieces[engine("h2d")], 794);
+  EXPECT_EQ(work.pieces[engine("file-write")], 79);
+  EXPECT_EQ(work.pieces[engine("file-read")], 74);
+  EXPECT_EQ(work.pieces[engine("host")], 85);
+  EXPECT_EQ(work.pieces[engine("compute")], 79);
 }
 
 /// A link that would fill its queue makes all of it shorter.
 TEST(MoveWork, QueuesHoldAllPieces) {
-  MoveWork work =
-      balancedWork(MoveWork(), {{"d2h", {0, 100e9}}, {"write", {0, 1e9}}});
-  EXPECT_EQ(work.pieces["d2h"], 1000);
-  EXPECT_EQ(work.pieces["write"], 12);
+  MoveWork work = balancedWork(MoveWork(), {{engine("d2h"), {0, 100e9}},
+                                            {engine("file-write"), {0, 1e9}}});
+  EXPECT_EQ(work.pieces[engine("d2h")], 1000);
+  EXPECT_EQ(work.pieces[engine("file-write")], 12);
 }
 
 /// The fewest pieces take at most a second of a slow disk.
 TEST(MoveWork, SlowDisksGetSmallPieces) {
-  const EngineRates rates = {{"d2h", {0, 5e9}}, {"write", {0, 50e6}}};
+  const EngineRates rates = {{engine("d2h"), {0, 5e9}},
+                             {engine("file-write"), {0, 50e6}}};
   MoveWork work = balancedWork(MoveWork(), rates);
   EXPECT_EQ(work.largeBytes, 4 * kMiB);
-  EXPECT_EQ(work.pieces["write"], 12);
+  EXPECT_EQ(work.pieces[engine("file-write")], 12);
 }
 
 /// Every engine has work, on either backend, and no name is left open.
@@ -99,8 +108,9 @@ TEST(MoveProbe, GivesEachEngineWork) {
     const std::string text =
         moveProbeText(*findTarget(name), firstWork(MoveWork()));
     for (const char *call :
-         {"Engine::ToHost, host(", "ToDevice, at(", "q.writeFile(",
-          "q.readFile(", "q.onHost(", "k.product.run("})
+         {", engine(\"d2h\"), ", ", engine(\"h2d\"), ",
+          ", engine(\"file-read\"), ", ", engine(\"file-write\"), ",
+          "q.onHost(", "k.product.run("})
       EXPECT_NE(text.find(call), std::string::npos) << call;
     EXPECT_NE(text.find(findTarget(name)->compiledFor()), std::string::npos);
     EXPECT_EQ(text.find('$'), std::string::npos);

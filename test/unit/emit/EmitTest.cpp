@@ -2,7 +2,7 @@
 
 #include "compiler/emit/Emit.h"
 #include "compiler/analysis/StepProblem.h"
-#include "runtime/step/FileArena.h"
+#include "runtime/step/SwapFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Diagnostics.h"
@@ -19,7 +19,7 @@ namespace {
 
 /// A placed program that has `line` between two launches.
 std::string programWith(const std::string &line) {
-  return R"(mem.program @step attributes {arena_bytes = 512 : i64} {
+  return R"(mem.program @step attributes {arena_bytes = #mem.bytes<device = 512>} {
   %x = mem.buffer "x" "activations" {offset = 0 : i64} : memref<16xf32>
   %y = mem.buffer "y" "activations" {offset = 256 : i64} : memref<16xf32>
   mem.fill %x : memref<16xf32>
@@ -55,9 +55,7 @@ Emitted emit(const std::string &line) {
 } // namespace
 
 // What is planned is what the runtime asks for.
-static_assert(kFileAlignment == kFileBlockBytes &&
-              kHostAlignment % kFileAlign == 0 &&
-              kFileTableBytesOfBlock == fileTableBytes(1));
+static_assert(kFileTableBytesOfBlock == fileTableBytes(1));
 
 TEST(Emit, PrintsEveryLaunch) {
   Emitted step = emit(R"(mem.fill %y : memref<16xf32>)");

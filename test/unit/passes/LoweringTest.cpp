@@ -119,7 +119,7 @@ OwningOpRef<ModuleOp> tightPlan(ModuleOp step, OwningOpRef<ModuleOp> free,
                                 int64_t percent) {
   PlanRecord figures = *PlanRecord::of(stepOf(*free));
   int64_t budget =
-      figures.reservedBytes + figures.livePeakBytes * percent / 100;
+      figures.reservedBytes + figures.livePeakBytes.device() * percent / 100;
   auto [tight, fits] = planned(step, budget);
   if (!fits) {
     std::optional<PlanRecord> said = PlanRecord::of(stepOf(*tight));

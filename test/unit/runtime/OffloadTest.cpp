@@ -107,9 +107,9 @@ TEST(Offload, MovesChangeNoBit) {
     ASSERT_TRUE(s) << s.message();
     EXPECT_TRUE(areEqual(*step, *reference)) << mode;
     const StepStatistics stats = step->statistics();
-    EXPECT_EQ(stats.hostArenaBytes, tiny::kHostArena);
-    EXPECT_GT(stats.hostHighWaterBytes, 0);
-    EXPECT_LE(stats.hostHighWaterBytes, tiny::kHostArena);
+    EXPECT_EQ(stats.arenaBytes[SpaceKind::Host], tiny::kHostArena);
+    EXPECT_GT(stats.highWaterBytes[SpaceKind::Host], 0);
+    EXPECT_LE(stats.highWaterBytes[SpaceKind::Host], tiny::kHostArena);
 #ifndef TMC_CUDA_EMULATED // whose queues allocate
     if (mode == 0) {
       EXPECT_EQ(stats.allocations, 0);
@@ -127,7 +127,8 @@ TEST(Offload, PoisonReachesEverySpace) {
   ASSERT_TRUE(run(*step, 1, 1));
   EXPECT_TRUE(std::isnan(floatAt(step->device(), tiny::kDHead)));
   float dead;
-  std::memcpy(&dead, step->device().hostArena() + tiny::kHostHidden, 4);
+  std::memcpy(&dead, step->device().arena(SpaceKind::Host) + tiny::kHostHidden,
+              4);
   EXPECT_TRUE(std::isnan(dead));
 }
 
@@ -136,11 +137,14 @@ TEST(Offload, EveryWaitIsNeeded) {
   auto reference = make(plain(), "");
   ASSERT_TRUE(reference->initRandom(3));
   ASSERT_TRUE(run(*reference, 2, 1));
-  const std::pair<tiny::Entry, Engine> waits[] = {
-      {tiny::FetchEmbed, Engine::ToDevice},  {tiny::ReadM, Engine::FileRead},
-      {tiny::StashStep, Engine::ToHost},     {tiny::FetchV, Engine::ToDevice},
-      {tiny::StashV, Engine::ToHost},        {tiny::UpdateEmbed, Engine::Host},
-      {tiny::FetchSquares, Engine::ToDevice}};
+  const std::pair<tiny::Entry, EngineKind> waits[] = {
+      {tiny::FetchEmbed, EngineKind::HostToDevice},
+      {tiny::ReadM, EngineKind::FileRead},
+      {tiny::StashStep, EngineKind::DeviceToHost},
+      {tiny::FetchV, EngineKind::HostToDevice},
+      {tiny::StashV, EngineKind::DeviceToHost},
+      {tiny::UpdateEmbed, EngineKind::Host},
+      {tiny::FetchSquares, EngineKind::HostToDevice}};
   for (const auto &[left, engine] : waits) {
     auto step = make(moving(), directory.path);
     Delay delay(engine, 100, left);
@@ -149,10 +153,10 @@ TEST(Offload, EveryWaitIsNeeded) {
     tiny::leftOut = left;
     Status s = run(*step, 1, 1);
     // What the last step left where nothing is alive would do, too.
-    for (char *dead : {step->device().hostArena() + tiny::kStageM,
-                       step->device().hostArena() + tiny::kStageV,
-                       step->device().arena() + tiny::kHeadM,
-                       step->device().arena() + tiny::kHeadV})
+    for (char *dead : {step->device().arena(SpaceKind::Host) + tiny::kStageM,
+                       step->device().arena(SpaceKind::Host) + tiny::kStageV,
+                       step->device().arena(SpaceKind::Device) + tiny::kHeadM,
+                       step->device().arena(SpaceKind::Device) + tiny::kHeadV})
       std::memset(dead, 0x7f, size_t(tiny::kTableBytes));
     if (s)
       s = run(*step, 1, 2);

@@ -31,7 +31,7 @@ constexpr int kDeviceCells = 6, kHostCells = 6, kFileCells = 4;
 
 /// One step of a random program: work on one engine from cells to a cell.
 struct Op {
-  Engine engine;
+  EngineKind engine;
   int from = 0, to = 0;
   uint64_t salt = 0;
 };
@@ -47,17 +47,17 @@ constexpr int kCells = kDeviceCells + kHostCells + kFileCells;
 
 Touched touched(const Op &op) {
   switch (op.engine) {
-  case Engine::Compute:
+  case EngineKind::Compute:
     return {deviceCell(op.from), deviceCell(op.to)};
-  case Engine::ToHost:
+  case EngineKind::DeviceToHost:
     return {deviceCell(op.from), hostCell(op.to)};
-  case Engine::ToDevice:
+  case EngineKind::HostToDevice:
     return {hostCell(op.from), deviceCell(op.to)};
-  case Engine::FileRead:
+  case EngineKind::FileRead:
     return {fileCell(op.from), hostCell(op.to)};
-  case Engine::FileWrite:
+  case EngineKind::FileWrite:
     return {hostCell(op.from), fileCell(op.to)};
-  case Engine::Host:
+  case EngineKind::Host:
     return {hostCell(op.from), hostCell(op.to)};
   }
   return {};
@@ -68,20 +68,20 @@ std::vector<Op> randomOps(std::mt19937 &random, int count) {
   std::vector<Op> ops;
   std::set<int> written; // cells of the file
   while (int(ops.size()) < count) {
-    Op op{Engine(below(kEngineCount)), 0, 0, random()};
-    const bool fromDevice =
-        op.engine == Engine::Compute || op.engine == Engine::ToHost;
-    const bool toDevice =
-        op.engine == Engine::Compute || op.engine == Engine::ToDevice;
-    op.from = op.engine == Engine::FileRead ? below(kFileCells)
-              : fromDevice                  ? below(kDeviceCells)
-                                            : below(kHostCells);
-    op.to = op.engine == Engine::FileWrite ? below(kFileCells)
-            : toDevice                     ? below(kDeviceCells)
-                                           : below(kHostCells);
-    if (op.engine == Engine::FileRead && !written.count(op.from))
+    Op op{EngineKind(below(int(kEngineCount))), 0, 0, random()};
+    const bool fromDevice = op.engine == EngineKind::Compute ||
+                            op.engine == EngineKind::DeviceToHost;
+    const bool toDevice = op.engine == EngineKind::Compute ||
+                          op.engine == EngineKind::HostToDevice;
+    op.from = op.engine == EngineKind::FileRead ? below(kFileCells)
+              : fromDevice                      ? below(kDeviceCells)
+                                                : below(kHostCells);
+    op.to = op.engine == EngineKind::FileWrite ? below(kFileCells)
+            : toDevice                         ? below(kDeviceCells)
+                                               : below(kHostCells);
+    if (op.engine == EngineKind::FileRead && !written.count(op.from))
       continue;
-    if (op.engine == Engine::FileWrite)
+    if (op.engine == EngineKind::FileWrite)
       written.insert(op.to);
     ops.push_back(op);
   }
@@ -122,7 +122,7 @@ Cells runInSequence(const std::vector<Op> &ops, int trips) {
       const Touched t = touched(op);
       uint64_t *to = cells[size_t(t.writes)].data();
       const uint64_t *from = cells[size_t(t.reads)].data();
-      if (op.engine == Engine::Compute || op.engine == Engine::Host)
+      if (op.engine == EngineKind::Compute || op.engine == EngineKind::Host)
         mix(to, from, op.salt);
       else
         std::memcpy(to, from, kCell);
@@ -135,50 +135,47 @@ struct Program {
   int without = -1; // an op whose waits are left out
 };
 
+/// The distance of two cells of a space.
+int64_t cellBytes(SpaceKind space) {
+  return space == SpaceKind::File ? kFileBlockBytes : kCell;
+}
+
 /// As an emitter would: before each op its engine waits for the last op on each
 /// other engine that touches what it touches.
 void give(Queues &q, const Program &program, Mix &mixer) {
   const std::vector<Op> &ops = program.ops;
-  auto device = [&](int c) { return q.device() + c * kCell; };
-  auto host = [&](int c) { return q.host() + c * kCell; };
+  auto device = [&](int c) { return q.arena(SpaceKind::Device) + c * kCell; };
+  auto host = [&](int c) { return q.arena(SpaceKind::Host) + c * kCell; };
   const auto count = int(ops.size());
   for (int i = 0; i < count; ++i) {
     const Op &op = ops[size_t(i)];
     const Touched mine = touched(op);
-    bool waited[kEngineCount] = {};
+    PerEngine<bool> waited;
     // All trips: what stands behind it in the list touched the cell as well.
     for (int back = 1; back <= count && i != program.without; ++back) {
       const int j = (i + count - back) % count;
       const Op &other = ops[size_t(j)];
       const Touched its = touched(other);
-      if (other.engine == op.engine || waited[int(other.engine)] ||
+      if (other.engine == op.engine || waited[other.engine] ||
           !(its.writes == mine.reads || its.writes == mine.writes ||
             its.reads == mine.writes))
         continue;
-      waited[int(other.engine)] = true;
+      waited[other.engine] = true;
       q.wait(op.engine, j);
     }
     switch (op.engine) {
-    case Engine::Compute:
+    case EngineKind::Compute:
       mix(reinterpret_cast<uint64_t *>(device(op.to)),
           reinterpret_cast<const uint64_t *>(device(op.from)), op.salt);
       q.launched(i);
       break;
-    case Engine::ToHost:
-      q.copy(i, op.engine, host(op.to), device(op.from), kCell);
-      break;
-    case Engine::ToDevice:
-      q.copy(i, op.engine, device(op.to), host(op.from), kCell);
-      break;
-    case Engine::FileRead:
-      q.readFile(i, host(op.to), op.from * kFileBlockBytes, kCell);
-      break;
-    case Engine::FileWrite:
-      q.writeFile(i, op.to * kFileBlockBytes, host(op.from), kCell);
-      break;
-    case Engine::Host:
+    case EngineKind::Host:
       q.onHost(i, mixer, {host(op.from)}, {host(op.to)},
                reinterpret_cast<void *>(op.salt));
+      break;
+    default:
+      q.copy(i, op.engine, op.to * cellBytes(infoOf(op.engine).writes),
+             op.from * cellBytes(infoOf(op.engine).reads), kCell);
       break;
     }
     q.record(op.engine, i);
@@ -187,32 +184,32 @@ void give(Queues &q, const Program &program, Mix &mixer) {
 
 struct Machine {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
+  std::unique_ptr<SwapFile> file;
   std::unique_ptr<Device> device;
 
   explicit Machine(int events, int64_t depth = 8, double rate = 0) {
-    EXPECT_TRUE(FileArena::create(directory.path, kFileCells * kFileBlockBytes,
-                                  {}, file));
+    EXPECT_TRUE(SwapFile::create(directory.path, kFileCells * kFileBlockBytes,
+                                 {}, file));
     DeviceOptions options;
     options.threads = 1;
     options.hostThreads = 2;
     options.linkBytesPerSecond = rate;
     EXPECT_TRUE(createDevice(options, device));
-    EXPECT_TRUE(device->allocateArena(kDeviceCells * kCell));
-    EXPECT_TRUE(device->allocateHostArena(kHostCells * kCell));
+    EXPECT_TRUE(device->allocateArena(SpaceKind::Device, kDeviceCells * kCell));
+    EXPECT_TRUE(device->allocateArena(SpaceKind::Host, kHostCells * kCell));
     QueueNeeds needs;
-    for (int i = 1; i < kEngineCount; ++i)
-      needs.engines[i] = true;
+    needs.engines = PerEngine<bool>::all(true);
+    needs.engines[EngineKind::Compute] = false;
     needs.events = events;
     needs.depth = depth;
     needs.file = file.get();
     EXPECT_TRUE(device->startQueues(needs));
     const Cells start = startCells();
     for (int c = 0; c < kDeviceCells; ++c)
-      std::memcpy(device->arena() + c * kCell,
+      std::memcpy(device->arena(SpaceKind::Device) + c * kCell,
                   start[size_t(deviceCell(c))].data(), kCell);
     for (int c = 0; c < kHostCells; ++c)
-      std::memcpy(device->hostArena() + c * kCell,
+      std::memcpy(device->arena(SpaceKind::Host) + c * kCell,
                   start[size_t(hostCell(c))].data(), kCell);
     for (int c = 0; c < kFileCells; ++c)
       EXPECT_TRUE(file->write(c * kFileBlockBytes,
@@ -223,10 +220,10 @@ struct Machine {
     Cells all = startCells();
     for (int c = 0; c < kDeviceCells; ++c)
       std::memcpy(all[size_t(deviceCell(c))].data(),
-                  device->arena() + c * kCell, kCell);
+                  device->arena(SpaceKind::Device) + c * kCell, kCell);
     for (int c = 0; c < kHostCells; ++c)
       std::memcpy(all[size_t(hostCell(c))].data(),
-                  device->hostArena() + c * kCell, kCell);
+                  device->arena(SpaceKind::Host) + c * kCell, kCell);
     for (int c = 0; c < kFileCells; ++c)
       EXPECT_TRUE(file->read(c * kFileBlockBytes,
                              all[size_t(fileCell(c))].data(), kCell));
@@ -256,13 +253,13 @@ TEST(Queues, RandomProgramsGiveWhatTheyGiveInSequence) {
 TEST(Queues, AWaitThatIsLeftOutIsSeen) {
   // d2h reads cell 0 late; compute overwrites it meanwhile.
   Mix mixer;
-  Program program{{{Engine::Compute, 1, 0, 7},
-                   {Engine::ToHost, 0, 0, 0},
-                   {Engine::Compute, 2, 0, 9}}};
+  Program program{{{EngineKind::Compute, 1, 0, 7},
+                   {EngineKind::DeviceToHost, 0, 0, 0},
+                   {EngineKind::Compute, 2, 0, 9}}};
   for (int without : {-1, 2}) {
     program.without = without;
     Machine machine(3);
-    Delay delay(Engine::ToHost, 30);
+    Delay delay(EngineKind::DeviceToHost, 30);
     machine.device->observeWork(&delay);
     give(machine.device->queues(), program, mixer);
     ASSERT_TRUE(machine.device->synchronize());
@@ -274,22 +271,24 @@ TEST(Queues, AnEventIsItsLatestRecordWhateverTheTiming) {
   // The event is recorded on write, which is held, then on d2h: who waits for
   // the second doesn't wait for the first.
   Machine machine(1);
-  Hold hold(Engine::FileWrite);
+  Hold hold(EngineKind::FileWrite);
   machine.device->observeWork(&hold);
   Queues &q = machine.device->queues();
-  q.writeFile(0, 0, q.host(), kCell);
-  q.record(Engine::FileWrite, 0);
-  q.copy(1, Engine::ToHost, q.host() + kCell, q.device(), kCell);
-  q.record(Engine::ToHost, 0);
-  q.wait(Engine::Compute, 0);
-  EXPECT_EQ(std::memcmp(q.host() + kCell, q.device(), kCell), 0);
+  q.copy(0, EngineKind::FileWrite, 0, 0, kCell);
+  q.record(EngineKind::FileWrite, 0);
+  q.copy(1, EngineKind::DeviceToHost, kCell, 0, kCell);
+  q.record(EngineKind::DeviceToHost, 0);
+  q.wait(EngineKind::Compute, 0);
+  EXPECT_EQ(std::memcmp(q.arena(SpaceKind::Host) + kCell,
+                        q.arena(SpaceKind::Device), kCell),
+            0);
   hold.letGo();
-  q.record(Engine::FileWrite, 0);
-  q.wait(Engine::Compute, 0);
+  q.record(EngineKind::FileWrite, 0);
+  q.wait(EngineKind::Compute, 0);
   ASSERT_TRUE(machine.device->synchronize());
   std::vector<char> written(static_cast<size_t>(kCell));
   ASSERT_TRUE(machine.file->read(0, written.data(), kCell));
-  EXPECT_EQ(std::memcmp(written.data(), q.host(), kCell), 0);
+  EXPECT_EQ(std::memcmp(written.data(), q.arena(SpaceKind::Host), kCell), 0);
 }
 
 TEST(Queues, CopiesWithARateTakeTheirTimeAsleep) {
@@ -312,30 +311,34 @@ TEST(Queues, TheFirstErrorWinsAndTheRestIsSkipped) {
   Mix mixer;
   Machine machine(2);
   Queues &q = machine.device->queues();
-  std::vector<char> before(q.device(), q.device() + kCell);
-  q.readFile(0, q.host(), 100 * kFileBlockBytes, kCell); // outside the file
-  q.record(Engine::FileRead, 0);
-  q.wait(Engine::ToDevice, 0);
-  q.copy(1, Engine::ToDevice, q.device(), q.host() + kCell, kCell);
-  q.readFile(2, q.host(), 1, kCell);
+  std::vector<char> before(q.arena(SpaceKind::Device),
+                           q.arena(SpaceKind::Device) + kCell);
+  q.copy(0, EngineKind::FileRead, 0, 100 * kFileBlockBytes,
+         kCell); // outside the file
+  q.record(EngineKind::FileRead, 0);
+  q.wait(EngineKind::HostToDevice, 0);
+  q.copy(1, EngineKind::HostToDevice, 0, kCell, kCell);
+  q.copy(2, EngineKind::FileRead, 0, 1, kCell);
   const Status s = machine.device->synchronize();
   EXPECT_EQ(s.code(), Code::Defect);
   EXPECT_NE(s.message().find("is outside"), std::string::npos) << s.message();
-  EXPECT_EQ(std::memcmp(before.data(), q.device(), kCell), 0);
+  EXPECT_EQ(std::memcmp(before.data(), q.arena(SpaceKind::Device), kCell), 0);
   // It is told once; then the engines work again.
-  q.copy(1, Engine::ToDevice, q.device(), q.host() + kCell, kCell);
+  q.copy(1, EngineKind::HostToDevice, 0, kCell, kCell);
   EXPECT_TRUE(machine.device->synchronize());
-  EXPECT_EQ(std::memcmp(q.host() + kCell, q.device(), kCell), 0);
+  EXPECT_EQ(std::memcmp(q.arena(SpaceKind::Host) + kCell,
+                        q.arena(SpaceKind::Device), kCell),
+            0);
 }
 
 TEST(Queues, AnEngineThatTheTableDoesNotNameIsADefect) {
   std::unique_ptr<Device> device;
   ASSERT_TRUE(createDevice({.threads = 1}, device));
-  ASSERT_TRUE(device->allocateArena(kCell));
-  ASSERT_TRUE(device->allocateHostArena(kCell));
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Device, kCell));
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Host, kCell));
   ASSERT_TRUE(device->startQueues({}));
   Queues &q = device->queues();
-  q.copy(0, Engine::ToHost, q.host(), q.device(), kCell);
+  q.copy(0, EngineKind::DeviceToHost, 0, 0, kCell);
   const Status s = device->synchronize();
   EXPECT_EQ(s.code(), Code::Defect);
   EXPECT_NE(s.message().find("'d2h'"), std::string::npos) << s.message();

@@ -21,7 +21,7 @@ inline int scaled(int rounds) {
 class RandomDelays final : public WorkObserver {
 public:
   explicit RandomDelays(unsigned seed) : seed_(seed) {}
-  void begins(Engine engine, int64_t launch) override {
+  void begins(EngineKind engine, int64_t launch) override {
     uint64_t draw =
         (uint64_t(seed_) * 64 + uint64_t(launch)) * 8 + uint64_t(engine) + 1;
     draw = (draw ^ draw >> 13) * 0x9e3779b97f4a7c15u >> 40;
@@ -36,15 +36,15 @@ private:
 /// Holds one engine's work, or one launch of it.
 class Delay final : public WorkObserver {
 public:
-  Delay(Engine engine, int milliseconds, int64_t launch = -1)
+  Delay(EngineKind engine, int milliseconds, int64_t launch = -1)
       : engine_(engine), launch_(launch), time_(milliseconds) {}
-  void begins(Engine engine, int64_t launch) override {
+  void begins(EngineKind engine, int64_t launch) override {
     if (engine == engine_ && (launch_ < 0 || launch == launch_))
       std::this_thread::sleep_for(time_);
   }
 
 private:
-  Engine engine_;
+  EngineKind engine_;
   int64_t launch_;
   std::chrono::milliseconds time_;
 };
@@ -52,15 +52,15 @@ private:
 /// Holds one engine's work until it is let go.
 class Hold final : public WorkObserver {
 public:
-  explicit Hold(Engine engine) : engine_(engine) {}
-  void begins(Engine engine, int64_t) override {
+  explicit Hold(EngineKind engine) : engine_(engine) {}
+  void begins(EngineKind engine, int64_t) override {
     if (engine == engine_)
       gone_.get_future().wait();
   }
   void letGo() { gone_.set_value(); }
 
 private:
-  Engine engine_;
+  EngineKind engine_;
   std::promise<void> gone_;
 };
 

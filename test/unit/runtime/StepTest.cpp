@@ -101,7 +101,7 @@ TEST(Step, TrainsAndCountsItsMemory) {
   EXPECT_NEAR(first, std::log(100.0), 0.01);
   EXPECT_LT(last, 0.5);
   const StepStatistics s = step->statistics();
-  EXPECT_EQ(s.arenaBytes, tiny::kArena);
+  EXPECT_EQ(s.arenaBytes.device(), tiny::kArena);
   EXPECT_EQ(s.steps, 30);
   EXPECT_GT(s.gradNorm, 0);
   EXPECT_EQ(s.allocations, 0);
@@ -132,18 +132,18 @@ TEST(Step, FeedsItsScalars) {
 TEST(Step, HighWaterCountsTouchedPagesOnly) {
   std::unique_ptr<Device> device = makeDevice(1);
   const int64_t page = 4096;
-  ASSERT_TRUE(device->allocateArena(100 * page - 5));
-  EXPECT_EQ(device->highWaterBytes(), 0);
-  device->arena()[0] = 1;
-  device->arena()[50 * page + 7] = 1;
-  device->arena()[100 * page - 6] = 1;
-  EXPECT_EQ(device->highWaterBytes(), 3 * page);
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Device, 100 * page - 5));
+  EXPECT_EQ(device->highWaterBytes(SpaceKind::Device), 0);
+  device->arena(SpaceKind::Device)[0] = 1;
+  device->arena(SpaceKind::Device)[50 * page + 7] = 1;
+  device->arena(SpaceKind::Device)[100 * page - 6] = 1;
+  EXPECT_EQ(device->highWaterBytes(SpaceKind::Device), 3 * page);
 }
 
 TEST(StepDeathTest, GuardPagesStopAnOverrun) {
   std::unique_ptr<Device> device = makeDevice(1);
-  ASSERT_TRUE(device->allocateArena(8192));
-  volatile char *arena = device->arena();
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Device, 8192));
+  volatile char *arena = device->arena(SpaceKind::Device);
   arena[8191] = 1;
   EXPECT_DEATH(arena[8192] = 1, "");
   EXPECT_DEATH(arena[-1] = 1, "");
@@ -726,8 +726,8 @@ struct CopyingProgram : ChangedProgram {
     copy.init = Init::None;
     copy.trainable = false;
     copy.copyOf = 1;
-    copy.offset = program.arenaBytes;
-    program.arenaBytes += copy.bytes();
+    copy.offset = program.arenaBytes.device();
+    program.arenaBytes.device() += copy.bytes();
     tensors.push_back(copy);
     program.tensors = tensors.data();
     program.tensorCount = int64_t(tensors.size());
@@ -918,6 +918,16 @@ TEST(CInterface, IsAThinCover) {
   ASSERT_EQ(tmc_step_get_statistics(step, &stats), 0);
   EXPECT_EQ(stats.steps, 1);
   EXPECT_LE(stats.high_water_bytes, (stats.arena_bytes + 4095) / 4096 * 4096);
+  ASSERT_EQ(tmc_step_space_count(step), 3);
+  tmc_space space;
+  ASSERT_EQ(tmc_step_space(step, 0, &space), 0);
+  EXPECT_STREQ(space.name, "device");
+  EXPECT_EQ(space.arena_bytes, stats.arena_bytes);
+  EXPECT_EQ(space.high_water_bytes, stats.high_water_bytes);
+  ASSERT_EQ(tmc_step_space(step, 2, &space), 0);
+  EXPECT_STREQ(space.name, "file");
+  EXPECT_EQ(space.arena_bytes, 0);
+  EXPECT_EQ(tmc_step_space(step, 3, &space), 2);
   tmc_tensor info;
   ASSERT_EQ(tmc_step_tensor(step, 0, &info), 0);
   EXPECT_STREQ(info.name, "embed");

@@ -136,7 +136,8 @@ inline std::unique_ptr<Device> makeDevice(int threads) {
 /// The float at a place of the device's arena, which the host may not read.
 inline float floatAt(Device &device, int64_t offset) {
   float value = 0;
-  device.download(&value, device.arena() + offset, sizeof value);
+  device.download(&value, device.arena(SpaceKind::Device) + offset,
+                  sizeof value);
   EXPECT_TRUE(device.synchronize());
   return value;
 }

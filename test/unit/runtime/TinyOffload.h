@@ -19,7 +19,7 @@
 #include "TinyProgram.h"
 
 #include "runtime/kernels/OnHost.h"
-#include "runtime/step/FileArena.h"
+#include "runtime/step/SwapFile.h"
 
 #include <vector>
 
@@ -34,7 +34,7 @@ constexpr int64_t kHostSquares = 0xd080, kHostScratch = 0xe000;
 constexpr int64_t kHostArena = 0xf000;
 // The file's.
 constexpr int64_t kFileHeadM = 0, kFileHeadV = kFileBlockBytes;
-constexpr int64_t kFileArena = 2 * kFileBlockBytes;
+constexpr int64_t kSwapFile = 2 * kFileBlockBytes;
 
 constexpr int64_t kTableBytes = kTable * 4;
 constexpr int64_t kHiddenBytes = kRows * kChannels * 4;
@@ -100,39 +100,43 @@ inline int32_t leftOut = -1;
 inline void runOffload(Queues &q, void *kernels) {
   OffloadKernels &k = *static_cast<OffloadKernels *>(kernels);
   Stream &s = q.compute();
-  auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
-  auto host = [&](int64_t offset) -> void * { return q.host() + offset; };
-  auto wait = [&](Engine engine, int32_t event) {
+  auto at = [&](int64_t offset) -> void * {
+    return q.arena(space("device")) + offset;
+  };
+  auto host = [&](int64_t offset) -> void * {
+    return q.arena(space("host")) + offset;
+  };
+  auto wait = [&](EngineKind engine, int32_t event) {
     if (event != leftOut)
       q.wait(engine, event);
   };
   auto out = [&](int32_t entry, int64_t to, int64_t from, int64_t bytes) {
-    q.copy(entry, Engine::ToHost, host(to), at(from), bytes);
-    q.record(Engine::ToHost, entry);
+    q.copy(entry, EngineKind::DeviceToHost, to, from, bytes);
+    q.record(EngineKind::DeviceToHost, entry);
   };
   auto in = [&](int32_t entry, int64_t to, int64_t from, int64_t bytes) {
-    q.copy(entry, Engine::ToDevice, at(to), host(from), bytes);
-    q.record(Engine::ToDevice, entry);
+    q.copy(entry, EngineKind::HostToDevice, to, from, bytes);
+    q.record(EngineKind::HostToDevice, entry);
   };
   auto done = [&](int32_t entry, int32_t start) {
-    wait(Engine::Compute, start);
+    wait(EngineKind::Compute, start);
     q.done(entry);
   };
   auto ran = [&](int32_t entry) {
     q.launched(entry);
-    q.record(Engine::Compute, entry);
+    q.record(EngineKind::Compute, entry);
   };
   in(FetchEmbed, kEmbed, kHostEmbed, kTableBytes);
-  q.readFile(ReadM, host(kStageM), kFileHeadM, kTableBytes);
-  q.record(Engine::FileRead, ReadM);
-  q.readFile(ReadV, host(kStageV), kFileHeadV, kTableBytes);
-  q.record(Engine::FileRead, ReadV);
+  q.copy(ReadM, EngineKind::FileRead, kStageM, kFileHeadM, kTableBytes);
+  q.record(EngineKind::FileRead, ReadM);
+  q.copy(ReadV, EngineKind::FileRead, kStageV, kFileHeadV, kTableBytes);
+  q.record(EngineKind::FileRead, ReadV);
   done(EmbedHere, FetchEmbed);
   k.embed.run(s, {at(kEmbed), at(kTokens)}, {at(kHidden)}, nullptr);
   ran(RunEmbed);
   k.head.run(s, {at(kHidden), at(kHead)}, {at(kLogits)}, at(kScratchAt));
   ran(RunHead);
-  q.wait(Engine::ToHost, RunHead);
+  q.wait(EngineKind::DeviceToHost, RunHead);
   out(StashHidden, kHostHidden, kHidden, kHiddenBytes);
   done(HiddenAway, StashHidden);
   k.loss.run(s, {at(kLogits), at(kLabels), at(kWeight)}, {at(kLoss), at(kLse)},
@@ -141,7 +145,7 @@ inline void runOffload(Queues &q, void *kernels) {
   k.lossGrad.run(s, {at(kLogits), at(kLabels), at(kLse), at(kWeight)},
                  {at(kLogits)}, nullptr);
   ran(RunLossGrad);
-  q.wait(Engine::ToDevice, StashHidden);
+  q.wait(EngineKind::HostToDevice, StashHidden);
   in(FetchHidden, kHidden, kHostHidden, kHiddenBytes);
   done(HiddenHere, FetchHidden);
   k.headGrad.run(s, {at(kLogits), at(kHidden)}, {at(kDHead)}, at(kScratchAt));
@@ -151,25 +155,25 @@ inline void runOffload(Queues &q, void *kernels) {
   k.embedGrad.run(s, {at(kTokens), at(kDHidden)}, {at(kDEmbed)},
                   at(kScratchAt));
   ran(RunEmbedGrad);
-  q.wait(Engine::ToHost, RunEmbedGrad);
+  q.wait(EngineKind::DeviceToHost, RunEmbedGrad);
   out(StashDEmbed, kHostDEmbed, kDEmbed, kTableBytes);
   out(StashRate, kHostRate, kRate, 4);
   out(StashStep, kHostStep, kStep, 8);
   done(ScalarsAway, StashStep);
   done(DEmbedAway, StashDEmbed);
   // It writes what the fetch at the beginning read.
-  wait(Engine::Host, StashStep);
-  q.wait(Engine::Host, FetchEmbed);
+  wait(EngineKind::Host, StashStep);
+  q.wait(EngineKind::Host, FetchEmbed);
   q.onHost(UpdateEmbed, k.hostUpdate,
            {host(kHostEmbed), host(kHostDEmbed), host(kHostEmbedM),
             host(kHostEmbedV), host(kHostRate), host(kHostStep)},
            {host(kHostEmbed), host(kHostEmbedM), host(kHostEmbedV),
             host(kHostSquares)},
            host(kHostScratch));
-  q.record(Engine::Host, UpdateEmbed);
-  wait(Engine::ToDevice, ReadM);
+  q.record(EngineKind::Host, UpdateEmbed);
+  wait(EngineKind::HostToDevice, ReadM);
   in(FetchM, kHeadM, kStageM, kTableBytes);
-  wait(Engine::ToDevice, ReadV);
+  wait(EngineKind::HostToDevice, ReadV);
   in(FetchV, kHeadV, kStageV, kTableBytes);
   done(MHere, FetchM);
   done(VHere, FetchV);
@@ -177,18 +181,18 @@ inline void runOffload(Queues &q, void *kernels) {
       s, {at(kHead), at(kDHead), at(kHeadM), at(kHeadV), at(kRate), at(kStep)},
       {at(kHead), at(kHeadM), at(kHeadV), at(kHeadSquares)}, at(kScratchAt));
   ran(RunHeadUpdate);
-  q.wait(Engine::ToHost, RunHeadUpdate);
+  q.wait(EngineKind::DeviceToHost, RunHeadUpdate);
   out(StashM, kStageM, kHeadM, kTableBytes);
   out(StashV, kStageV, kHeadV, kTableBytes);
   done(MAway, StashM);
   done(VAway, StashV);
-  wait(Engine::FileWrite, StashM);
-  q.writeFile(WriteM, kFileHeadM, host(kStageM), kTableBytes);
-  q.record(Engine::FileWrite, WriteM);
-  wait(Engine::FileWrite, StashV);
-  q.writeFile(WriteV, kFileHeadV, host(kStageV), kTableBytes);
-  q.record(Engine::FileWrite, WriteV);
-  wait(Engine::ToDevice, UpdateEmbed);
+  wait(EngineKind::FileWrite, StashM);
+  q.copy(WriteM, EngineKind::FileWrite, kFileHeadM, kStageM, kTableBytes);
+  q.record(EngineKind::FileWrite, WriteM);
+  wait(EngineKind::FileWrite, StashV);
+  q.copy(WriteV, EngineKind::FileWrite, kFileHeadV, kStageV, kTableBytes);
+  q.record(EngineKind::FileWrite, WriteV);
+  wait(EngineKind::HostToDevice, UpdateEmbed);
   q.done(EmbedUpdated);
   in(FetchSquares, kEmbedSquares, kHostSquares, 4);
   done(SquaresHere, FetchSquares);
@@ -205,19 +209,19 @@ struct OffloadTables {
   std::vector<LaunchInfo> launches{size_t(kEntries)};
 
   OffloadTables() {
-    auto move = [&](size_t tensor, Space space, int64_t offset) {
+    auto move = [&](size_t tensor, SpaceKind space, int64_t offset) {
       tensors[tensor].space = space;
       tensors[tensor].offset = offset;
     };
-    move(0, Space::Host, kHostEmbed);
-    move(2, Space::Host, kHostEmbedM);
-    move(3, Space::Host, kHostEmbedV);
-    move(4, Space::File, kFileHeadM);
-    move(5, Space::File, kFileHeadV);
+    move(0, SpaceKind::Host, kHostEmbed);
+    move(2, SpaceKind::Host, kHostEmbedM);
+    move(3, SpaceKind::Host, kHostEmbedV);
+    move(4, SpaceKind::File, kFileHeadM);
+    move(5, SpaceKind::File, kFileHeadV);
     for (LaunchInfo &launch : launches)
       launch = {"entry", "", nullptr, 0, nullptr, 0};
-    auto work = [&](Entry start, Entry done, Engine engine, const char *name,
-                    Region made) {
+    auto work = [&](Entry start, Entry done, EngineKind engine,
+                    const char *name, Region made) {
       launches[start].name = name;
       launches[start].engine = engine;
       launches[start].movedBytes = made.bytes;
@@ -227,35 +231,40 @@ struct OffloadTables {
       launches[done].startedBy = start;
       writes[start].push_back(made);
     };
-    const auto table = [](int64_t at, Space space) {
+    const auto table = [](int64_t at, SpaceKind space) {
       return Region{at, kTableBytes, DType::F32, space};
     };
-    const Space device = Space::Device, host = Space::Host, file = Space::File;
-    work(FetchEmbed, EmbedHere, Engine::ToDevice, "embed",
+    const SpaceKind device = SpaceKind::Device, host = SpaceKind::Host,
+                    file = SpaceKind::File;
+    work(FetchEmbed, EmbedHere, EngineKind::HostToDevice, "embed",
          table(kEmbed, device));
-    work(ReadM, MHere, Engine::FileRead, "m read", table(kStageM, host));
-    work(ReadV, VHere, Engine::FileRead, "v read", table(kStageV, host));
-    work(StashHidden, HiddenAway, Engine::ToHost, "hidden stash",
+    work(ReadM, MHere, EngineKind::FileRead, "m read", table(kStageM, host));
+    work(ReadV, VHere, EngineKind::FileRead, "v read", table(kStageV, host));
+    work(StashHidden, HiddenAway, EngineKind::DeviceToHost, "hidden stash",
          {kHostHidden, kHiddenBytes, DType::F32, host});
-    work(FetchHidden, HiddenHere, Engine::ToDevice, "hidden fetch",
+    work(FetchHidden, HiddenHere, EngineKind::HostToDevice, "hidden fetch",
          {kHidden, kHiddenBytes, DType::F32, device});
-    work(StashRate, ScalarsAway, Engine::ToHost, "lr",
+    work(StashRate, ScalarsAway, EngineKind::DeviceToHost, "lr",
          {kHostRate, 4, DType::F32, host});
-    work(StashStep, ScalarsAway, Engine::ToHost, "step",
+    work(StashStep, ScalarsAway, EngineKind::DeviceToHost, "step",
          {kHostStep, 8, DType::I64, host});
-    work(StashDEmbed, DEmbedAway, Engine::ToHost, "embed.grad",
+    work(StashDEmbed, DEmbedAway, EngineKind::DeviceToHost, "embed.grad",
          table(kHostDEmbed, host));
-    work(UpdateEmbed, EmbedUpdated, Engine::Host, "embed.update",
+    work(UpdateEmbed, EmbedUpdated, EngineKind::Host, "embed.update",
          table(kHostEmbed, host));
-    work(FetchM, MHere, Engine::ToDevice, "m fetch", table(kHeadM, device));
-    work(FetchV, VHere, Engine::ToDevice, "v fetch", table(kHeadV, device));
-    work(StashM, MAway, Engine::ToHost, "m stash", table(kStageM, host));
-    work(StashV, VAway, Engine::ToHost, "v stash", table(kStageV, host));
-    work(WriteM, MWritten, Engine::FileWrite, "m write",
+    work(FetchM, MHere, EngineKind::HostToDevice, "m fetch",
+         table(kHeadM, device));
+    work(FetchV, VHere, EngineKind::HostToDevice, "v fetch",
+         table(kHeadV, device));
+    work(StashM, MAway, EngineKind::DeviceToHost, "m stash",
+         table(kStageM, host));
+    work(StashV, VAway, EngineKind::DeviceToHost, "v stash",
+         table(kStageV, host));
+    work(WriteM, MWritten, EngineKind::FileWrite, "m write",
          table(kFileHeadM, file));
-    work(WriteV, VWritten, Engine::FileWrite, "v write",
+    work(WriteV, VWritten, EngineKind::FileWrite, "v write",
          table(kFileHeadV, file));
-    work(FetchSquares, SquaresHere, Engine::ToDevice, "squares",
+    work(FetchSquares, SquaresHere, EngineKind::HostToDevice, "squares",
          {kEmbedSquares, 4, DType::F32, device});
     regions[HiddenAway] = {{kHidden, kHiddenBytes, DType::F32, device}};
     regions[HiddenHere] = {{kHostHidden, kHiddenBytes, DType::F32, host}};
@@ -279,8 +288,8 @@ struct OffloadTables {
 inline StepProgram offloadProgram() {
   static const OffloadTables tables;
   StepProgram p = program();
-  p.hostArenaBytes = kHostArena;
-  p.fileArenaBytes = kFileArena;
+  p.arenaBytes[SpaceKind::Host] = kHostArena;
+  p.arenaBytes[SpaceKind::File] = kSwapFile;
   p.eventCount = kEntries;
   p.tensors = tables.tensors.data();
   p.launches = tables.launches.data();

@@ -214,7 +214,9 @@ struct Kernels {
 /// Where the updates stand, of a step that doesn't clip, and of one that does.
 inline void runUpdates(Queues &q, Kernels &k, bool clips) {
   Stream &s = q.compute();
-  auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
+  auto at = [&](int64_t offset) -> void * {
+    return q.arena(space("device")) + offset;
+  };
   if (clips) {
     k.squares.run(s, {at(kDEmbed)}, {at(kEmbedSquares)}, at(kScratchAt));
     k.squares.run(s, {at(kDEmbed)}, {at(kSeen)}, at(kScratchAt));
@@ -243,7 +245,9 @@ inline void runUpdates(Queues &q, Kernels &k, bool clips) {
 template <bool clips = false> void run(Queues &q, void *kernels) {
   Stream &s = q.compute();
   Kernels &k = *static_cast<Kernels *>(kernels);
-  auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
+  auto at = [&](int64_t offset) -> void * {
+    return q.arena(space("device")) + offset;
+  };
   k.embed.run(s, {at(kEmbed), at(kTokens)}, {at(kHidden)}, nullptr);
   q.launched(0);
   k.head.run(s, {at(kHidden), at(kHead)}, {at(kLogits)}, at(kScratchAt));
@@ -270,7 +274,7 @@ inline StepProgram program() {
   p.backend = Backend::Cpu;
   p.model = "tiny";
   p.fingerprint = "tiny-1";
-  p.arenaBytes = kArena;
+  p.arenaBytes.device() = kArena;
   p.tensors = kTensors;
   p.tensorCount = std::size(kTensors);
   p.constants = kConstants;

@@ -44,18 +44,22 @@ TEST(TargetFile, ComesBackAsItWas) {
 /// Every field of host and file has a number of its own.
 TEST(TargetFile, HostAndFileComeBack) {
   Target target = *findTarget("cuda:t4");
-  target.host = {1 << 30, {1, 2}, {3, 4}, {5, 6, 7}};
-  target.file = {1 << 20, {8, 9}, {0, 11}};
+  target.memoryBytes[SpaceKind::Host] = 1 << 30;
+  target.memoryBytes[SpaceKind::File] = 1 << 20;
+  target.copies[engine("d2h")] = {1, 2};
+  target.copies[engine("h2d")] = {3, 4};
+  target.copies[engine("file-read")] = {0, 11};
+  target.copies[engine("file-write")] = {8, 9};
+  target.updates = {5, 6, 7};
   absl::StatusOr<Target> again = targetFromJson(targetToJson(target), "t.json");
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->host.memoryBytes, 1 << 30);
-  EXPECT_EQ(again->host.toHost.seconds(4), 1 + 2);
-  EXPECT_EQ(again->host.toDevice.seconds(4), 3 + 1);
-  EXPECT_EQ(again->host.updates.seconds(12, 0), 5 + 2);
-  EXPECT_EQ(again->host.updates.seconds(0, 21), 5 + 3);
-  EXPECT_EQ(again->file.bytes, 1 << 20);
-  EXPECT_EQ(again->file.write.seconds(18), 8 + 2);
-  EXPECT_EQ(again->file.read.seconds(22), 2);
+  EXPECT_EQ(again->memoryBytes, target.memoryBytes);
+  EXPECT_EQ(again->copies[engine("d2h")].seconds(4), 1 + 2);
+  EXPECT_EQ(again->copies[engine("h2d")].seconds(4), 3 + 1);
+  EXPECT_EQ(again->copies[engine("file-read")].seconds(22), 2);
+  EXPECT_EQ(again->copies[engine("file-write")].seconds(18), 8 + 2);
+  EXPECT_EQ(again->updates.seconds(12, 0), 5 + 2);
+  EXPECT_EQ(again->updates.seconds(0, 21), 5 + 3);
 }
 
 TEST(TargetFile, AFamilyHasItsOwnRoofline) {
@@ -98,14 +102,17 @@ TEST(Target, ALinkOfTheCardsGeneration) {
                                  {"cuda:v100", 12},
                                  {"cuda:t4", 12}}) {
     Target target = *findTarget(name);
-    for (const Channel &link : {target.host.toHost, target.host.toDevice})
+    const Channel read = target.copies[engine("file-read")];
+    for (const Channel &link :
+         {target.copies[engine("d2h")], target.copies[engine("h2d")]})
       EXPECT_EQ(link.seconds(gigabytes * 1e9), 1 + 10e-6) << name;
     // A drive is slower than the link, writing slower than reading; updates
     // are faster than moving what they touch.
-    EXPECT_LT(target.file.read.bytesPerSecond, gigabytes * 1e9) << name;
-    EXPECT_LT(target.file.write.bytesPerSecond, target.file.read.bytesPerSecond)
+    EXPECT_LT(read.bytesPerSecond, gigabytes * 1e9) << name;
+    EXPECT_LT(target.copies[engine("file-write")].bytesPerSecond,
+              read.bytesPerSecond)
         << name;
-    EXPECT_GT(target.host.updates.bytesPerSecond, gigabytes * 1e9) << name;
+    EXPECT_GT(target.updates.bytesPerSecond, gigabytes * 1e9) << name;
   }
 }
 
@@ -113,15 +120,21 @@ TEST(Target, ALinkOfTheCardsGeneration) {
 TEST(Target, ACpuCopiesAtHalfItsRate) {
   Target target = *findTarget("cpu");
   const Roofline &core = target.rooflineOf("Copy", ProductType::F32);
-  EXPECT_EQ(target.host.toHost.seconds(1 << 20), core.seconds(0, 2 << 20));
-  EXPECT_EQ(target.host.toDevice.seconds(1 << 20), core.seconds(0, 2 << 20));
-  EXPECT_EQ(target.host.updates.seconds(0, 1 << 20), core.seconds(0, 1 << 20));
+  EXPECT_EQ(target.copies[engine("d2h")].seconds(1 << 20),
+            core.seconds(0, 2 << 20));
+  EXPECT_EQ(target.copies[engine("h2d")].seconds(1 << 20),
+            core.seconds(0, 2 << 20));
+  EXPECT_EQ(target.updates.seconds(0, 1 << 20), core.seconds(0, 1 << 20));
 }
 
 TEST(Target, ThePlannerGetsItsHost) {
   Target target = *findTarget("cuda:h200");
-  target.host = {1 << 30, {1e-6, 2e9}, {3e-6, 4e9}, {5e-6, 6e9, 7e9}};
-  planning::MoveOptions moves = moveOptionsOf(target);
+  target.memoryBytes[SpaceKind::Host] = 1 << 30;
+  target.copies[engine("d2h")] = {1e-6, 2e9};
+  target.copies[engine("h2d")] = {3e-6, 4e9};
+  target.updates = {5e-6, 6e9, 7e9};
+  const auto asMuch = PerSpace<int64_t>::all(-1);
+  planning::MoveOptions moves = moveOptionsOf(target, asMuch);
   EXPECT_EQ(moves.toHost.bandwidth, 2'000'000'000);
   EXPECT_EQ(moves.toHost.latency, 1'000'000);
   EXPECT_EQ(moves.toDevice.bandwidth, 4'000'000'000);
@@ -130,8 +143,10 @@ TEST(Target, ThePlannerGetsItsHost) {
   EXPECT_EQ(moves.update.latency, 5'000'000);
   EXPECT_EQ(moves.hostBudget, 1 << 30);
   // Rates of files can be anything.
-  target.host = {-1, {1e30, 1e300}, {0, 1e-3}, {0, 1, 1}};
-  moves = moveOptionsOf(target);
+  target.memoryBytes[SpaceKind::Host] = -1;
+  target.copies[engine("d2h")] = {1e30, 1e300};
+  target.copies[engine("h2d")] = {0, 1e-3};
+  moves = moveOptionsOf(target, asMuch);
   EXPECT_EQ(moves.toHost.bandwidth, 1'000'000'000'000'000);
   EXPECT_EQ(moves.toHost.latency, 1'000'000'000'000'000);
   EXPECT_EQ(moves.toDevice.bandwidth, 1);
@@ -161,7 +176,7 @@ TEST(TargetFile, ReadsSchemaOne) {
   ASSERT_TRUE(target.ok()) << target.status();
   EXPECT_EQ(target->seconds("Matmul", ProductType::F32, 2'000'000'000, 0), 1);
   EXPECT_EQ(target->seconds("Conv", ProductType::F32, 1'000'000'000, 0), 1.5);
-  EXPECT_EQ(target->host.toDevice.bytesPerSecond, 1e10);
+  EXPECT_EQ(target->copies[engine("h2d")].bytesPerSecond, 1e10);
 }
 
 /// Files that were measured before a target had a host: one rate for both ways,
@@ -186,15 +201,40 @@ TEST(TargetFile, ReadsSchemaTwo) {
         {"cuda", "no/path.json", "cuda:h200"},
         {"cpu", "v3", "cpu"}}) {
     Target old = of(backend, arch), known = *findTarget(builtin);
-    EXPECT_EQ(old.host.toHost.bytesPerSecond, 1e10) << arch;
-    EXPECT_EQ(old.host.toDevice.bytesPerSecond, 1e10) << arch;
-    old.host.toHost = old.host.toDevice = known.host.toHost;
+    for (const char *link : {"d2h", "h2d"}) {
+      const EngineKind kind = findEngine(link)->kind;
+      EXPECT_EQ(old.copies[kind].bytesPerSecond, 1e10) << arch;
+      old.copies[kind] = known.copies[kind];
+    }
     // The rest of the description aside.
     Target same = old;
-    same.host = known.host;
-    same.file = known.file;
+    same.copies = known.copies;
+    same.updates = known.updates;
     EXPECT_EQ(targetToJson(old), targetToJson(same)) << arch;
   }
+}
+
+/// Files that were measured before figures had the names of spaces and engines.
+TEST(TargetFile, ReadsSchemaThree) {
+  const std::string channel = R"({"latency_seconds": 0, "bytes_per_second": )";
+  const std::string roofline =
+      R"({"launch_seconds": 0, "flops_per_second": 1e9,
+          "bytes_per_second": 1e9})";
+  absl::StatusOr<Target> target = targetFromJson(
+      R"({"schema": 3, "name": "here", "backend": "cuda", "arch": "sm_80",
+          "memory_bytes": 5, "reserved_bytes": 0, "arena_alignment": 64,
+          "host": {"memory_bytes": 6, "to_host": )" +
+          channel + "1}, \"to_device\": " + channel + "2}, \"updates\": " +
+          roofline + R"(}, "file": {"bytes": null, "write": )" + channel +
+          "3}, \"read\": " + channel +
+          "4}}, \"rooflines\": {\"f32\": " + roofline + "}, \"families\": {}}",
+      "old.json");
+  ASSERT_TRUE(target.ok()) << target.status();
+  EXPECT_EQ(target->memoryBytes, (PerSpace<int64_t>{{5, 6, -1}}));
+  double rate = 0;
+  for (const char *name : {"d2h", "h2d", "file-write", "file-read"})
+    EXPECT_EQ(target->copies[findEngine(name)->kind].bytesPerSecond, ++rate);
+  EXPECT_EQ(target->updates.bytesPerSecond, 1e9);
 }
 
 TEST(TargetFile, NamesWhatIsWrong) {
@@ -212,9 +252,9 @@ TEST(TargetFile, NamesWhatIsWrong) {
             "v4-bf16, v4-amx: the instruction set that was measured");
   EXPECT_NE(why("{").find("'t.json' is no target description: "),
             std::string::npos);
-  EXPECT_EQ(why(replaced(good, "\"schema\": 3", "\"schema\": 9")),
+  EXPECT_EQ(why(replaced(good, "\"schema\": 4", "\"schema\": 9")),
             "'t.json' is no target description: its schema is 9; this tmc "
-            "reads 1 to 3");
+            "reads 1 to 4");
   EXPECT_EQ(why(replaced(good, "\"rooflines\"", "\"roofs\"")),
             "'t.json' is no target description: 'rooflines' isn't an object");
   EXPECT_EQ(why(replaced(good, "\"backend\": \"cpu\"", "\"backend\": \"tpu\"")),
@@ -226,14 +266,14 @@ TEST(TargetFile, NamesWhatIsWrong) {
   EXPECT_EQ(why(replaced(good, "30000000000", "-1")),
             "'t.json' is no target description: "
             "'families.Matmul.f32.bytes_per_second' isn't a positive number");
-  EXPECT_EQ(why(replaced(good, "\"to_device\"", "\"to_card\"")),
-            "'t.json' is no target description: 'host.to_device' isn't an "
-            "object");
-  EXPECT_EQ(why(replaced(good, "\"memory_bytes\"", "\"bytes\"")),
-            "'t.json' is no target description: 'host.memory_bytes' isn't a "
+  EXPECT_EQ(why(replaced(good, "\"h2d\"", "\"h2c\"")),
+            "'t.json' is no target description: 'engines.h2d' isn't an object");
+  EXPECT_EQ(why(replaced(good, "\"device\"", "\"card\"")),
+            "'t.json' is no target description: 'memory_bytes.device' isn't a "
             "number of bytes");
   EXPECT_EQ(why(replaced(good, "2000000000,", "0,")),
-            "'t.json' is no target description: 'file.write.bytes_per_second' "
+            "'t.json' is no target description: "
+            "'engines.file-write.bytes_per_second' "
             "isn't a positive number");
 }
 

@@ -17,10 +17,9 @@ PLACE = os.path.join(HERE, "a place $(shell touch INJECTED) of#its:own")
 MODEL = os.path.join(PLACE, "$(shell touch INJECTED) 50% (1).onnx")
 RATES = dict(latency_seconds=0, bytes_per_second=1e9)
 ROOFLINE = dict(launch_seconds=0, flops_per_second=1e9, bytes_per_second=1e9)
-TARGET = dict(schema=3, name="here", backend="cpu", arch="v3", memory_bytes=None, reserved_bytes=0,
+TARGET = dict(schema=4, name="here", backend="cpu", arch="v3", memory_bytes=dict(device=None, host=None, file=None), reserved_bytes=0,
               arena_alignment=64, rooflines=dict(f32=ROOFLINE), families={},
-              host=dict(memory_bytes=None, to_host=RATES, to_device=RATES, updates=ROOFLINE),
-              file=dict(bytes=None, write=RATES, read=RATES))
+              engines={"d2h": RATES, "h2d": RATES, "file-read": RATES, "file-write": RATES, "host": ROOFLINE})
 
 
 def run(*command):

@@ -54,7 +54,7 @@ def trace(path, plan):
     print("trace: %d again" % sum("made" in e["args"] for e in launches))
 
 
-LANES = ["compute", "device-to-host", "host-to-device", "host", "file-write", "file-read"]
+LANES = ["compute", "d2h", "h2d", "file-read", "file-write", "host"]
 
 
 def lanes(path, plan):

@@ -1,6 +1,6 @@
-//===- FileArena.cpp - the arena of a step in a file ----------------------===//
+//===- SwapFile.cpp - the arena of a step in a file ----------------------===//
 
-#include "runtime/step/FileArena.h"
+#include "runtime/step/SwapFile.h"
 
 #include "runtime/step/FileRing.h"
 
@@ -83,7 +83,7 @@ uint64_t checksumOf(const void *data, int64_t bytes) {
 FileLane::FileLane() = default;
 FileLane::~FileLane() { std::free(page_); }
 
-Status FileArena::prepare(FileLane &lane) const {
+Status SwapFile::prepare(FileLane &lane) const {
   if (hasRing_)
     lane.ring_ = Ring::create(fd_);
   lane.page_ = std::aligned_alloc(size_t(kFileAlign), size_t(kFileAlign));
@@ -95,13 +95,13 @@ Status FileArena::prepare(FileLane &lane) const {
 // The file
 //===----------------------------------------------------------------------===//
 
-Status FileArena::create(const std::string &directory, int64_t bytes,
-                         const FileArenaOptions &options,
-                         std::unique_ptr<FileArena> &arena) {
+Status SwapFile::create(const std::string &directory, int64_t bytes,
+                        const SwapFileOptions &options,
+                        std::unique_ptr<SwapFile> &arena) {
   if (bytes < 0 || bytes > INT64_MAX / 2)
     return {Code::BadInput,
             "a swap file of " + std::to_string(bytes) + " bytes can't exist"};
-  std::unique_ptr<FileArena> made(new FileArena);
+  std::unique_ptr<SwapFile> made(new SwapFile);
   made->directory_ = directory;
   made->bytes_ = bytes;
   made->faults_ = options.faults;
@@ -121,14 +121,14 @@ Status FileArena::create(const std::string &directory, int64_t bytes,
   return Status::ok();
 }
 
-FileArena::~FileArena() {
+SwapFile::~SwapFile() {
   if (fd_ >= 0)
     close(fd_);
   if (directoryFd_ >= 0)
     close(directoryFd_); // this releases the lock
 }
 
-Status FileArena::open(const std::string &directory, bool direct) {
+Status SwapFile::open(const std::string &directory, bool direct) {
   const std::string where = "can't keep a swap file in '" + directory + "'";
   directoryFd_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directoryFd_ < 0)
@@ -181,7 +181,7 @@ Status FileArena::open(const std::string &directory, bool direct) {
                      : "")};
 }
 
-std::string FileArena::description() const {
+std::string SwapFile::description() const {
   return std::string(hasRing_ ? "io_uring" : "pread and pwrite") +
          (direct_ ? ", direct" : ", through the page cache");
 }
@@ -190,7 +190,7 @@ std::string FileArena::description() const {
 // The table
 //===----------------------------------------------------------------------===//
 
-void FileArena::note(int64_t offset, const char *data, int64_t bytes) {
+void SwapFile::note(int64_t offset, const char *data, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kFileBlockBytes) {
     const int64_t length = std::min(kFileBlockBytes, bytes - at);
     Block &block = blocks_[size_t((offset + at) / kFileBlockBytes)];
@@ -202,8 +202,7 @@ void FileArena::note(int64_t offset, const char *data, int64_t bytes) {
   }
 }
 
-Status FileArena::verify(int64_t offset, const char *data,
-                         int64_t bytes) const {
+Status SwapFile::verify(int64_t offset, const char *data, int64_t bytes) const {
   for (int64_t at = 0; at < bytes; at += kFileBlockBytes) {
     const int64_t length = std::min(kFileBlockBytes, bytes - at);
     const Block &block = blocks_[size_t((offset + at) / kFileBlockBytes)];
@@ -224,7 +223,7 @@ Status FileArena::verify(int64_t offset, const char *data,
   return Status::ok();
 }
 
-void FileArena::forget(int64_t offset, int64_t bytes) {
+void SwapFile::forget(int64_t offset, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kFileBlockBytes)
     blocks_[size_t((offset + at) / kFileBlockBytes)] = {};
 }
@@ -233,9 +232,9 @@ void FileArena::forget(int64_t offset, int64_t bytes) {
 // Transfers
 //===----------------------------------------------------------------------===//
 
-Status FileArena::checkPlace(const char *what, int64_t offset,
-                             const void *memory, int64_t bytes,
-                             bool hasLane) const {
+Status SwapFile::checkPlace(const char *what, int64_t offset,
+                            const void *memory, int64_t bytes,
+                            bool hasLane) const {
   const auto defect = [&](const std::string &why) {
     return Status(Code::Defect, std::string(what) + " of " +
                                     std::to_string(bytes) + " bytes at " +
@@ -251,8 +250,8 @@ Status FileArena::checkPlace(const char *what, int64_t offset,
   return Status::ok();
 }
 
-Status FileArena::failed(bool writes, int64_t offset, int64_t bytes,
-                         int error) const {
+Status SwapFile::failed(bool writes, int64_t offset, int64_t bytes,
+                        int error) const {
   struct stat info;
   if (!writes && !fstat(fd_, &info) &&
       info.st_size < fileBlocks(bytes_) * kFileBlockBytes)
@@ -263,7 +262,7 @@ Status FileArena::failed(bool writes, int64_t offset, int64_t bytes,
                     error);
 }
 
-Status FileArena::ended(int64_t offset) const {
+Status SwapFile::ended(int64_t offset) const {
   struct stat info;
   const bool known = !fstat(fd_, &info);
   return {
@@ -274,7 +273,7 @@ Status FileArena::ended(int64_t offset) const {
 }
 
 /// A request and its progress.
-struct FileArena::Piece {
+struct SwapFile::Piece {
   int64_t offset = 0, bytes = 0, done = 0;
   int64_t most = 0; // bytes of the current request (a planted fault)
   char *data = nullptr;
@@ -316,8 +315,8 @@ struct FileArena::Piece {
   }
 };
 
-Status FileArena::moveNow(bool writes, int64_t offset, char *data,
-                          int64_t bytes) {
+Status SwapFile::moveNow(bool writes, int64_t offset, char *data,
+                         int64_t bytes) {
   Piece piece{offset, bytes, 0, 0, data, 0, writes};
   while (piece.left() > 0) {
     const std::optional<int64_t> planted = piece.plan(faults_);
@@ -339,8 +338,8 @@ Status FileArena::moveNow(bool writes, int64_t offset, char *data,
   return Status::ok();
 }
 
-Status FileArena::moveQueued(bool writes, int64_t offset, char *data,
-                             int64_t bytes, Ring &ring) {
+Status SwapFile::moveQueued(bool writes, int64_t offset, char *data,
+                            int64_t bytes, Ring &ring) {
   Piece pieces[Ring::kDepth];
   int waiting[Ring::kDepth], waitingCount = 0; // pieces to continue
   int freeSlots[Ring::kDepth], freeCount = Ring::kDepth, onTheWay = 0;
@@ -396,8 +395,8 @@ Status FileArena::moveQueued(bool writes, int64_t offset, char *data,
   }
 }
 
-Status FileArena::transfer(bool writes, int64_t offset, char *data,
-                           int64_t bytes, FileLane *lane) {
+Status SwapFile::transfer(bool writes, int64_t offset, char *data,
+                          int64_t bytes, FileLane *lane) {
   const int64_t blocks = bytes / kFileBlockBytes * kFileBlockBytes;
   if (lane && lane->ring_) {
     if (Status s = moveQueued(writes, offset, data, blocks, *lane->ring_); !s)
@@ -443,8 +442,8 @@ Status FileArena::transfer(bool writes, int64_t offset, char *data,
   return writes ? Status::ok() : verify(offset, data, rest);
 }
 
-Status FileArena::write(int64_t offset, const void *from, int64_t bytes,
-                        FileLane *lane) {
+Status SwapFile::write(int64_t offset, const void *from, int64_t bytes,
+                       FileLane *lane) {
   if (Status s = checkPlace("a write", offset, from, bytes, lane); !s)
     return s;
   // A write only reads the memory.
@@ -463,8 +462,7 @@ Status FileArena::write(int64_t offset, const void *from, int64_t bytes,
   return Status::ok();
 }
 
-Status FileArena::read(int64_t offset, void *to, int64_t bytes,
-                       FileLane *lane) {
+Status SwapFile::read(int64_t offset, void *to, int64_t bytes, FileLane *lane) {
   if (Status s = checkPlace("a read", offset, to, bytes, lane); !s)
     return s;
   for (int64_t at = 0; at < bytes; at += kFileBlockBytes) {

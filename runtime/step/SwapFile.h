@@ -1,4 +1,4 @@
-//===- FileArena.h - the arena of a step in a file --------------*- C++ -*-===//
+//===- SwapFile.h - the arena of a step in a file --------------*- C++ -*-===//
 //
 // One unnamed file in the user's directory, of the size that the plan gives. It
 // disappears with the process, however the process ends. The directory is
@@ -19,9 +19,10 @@
 // `description()` names the mode.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TMC_RUNTIME_STEP_FILEARENA_H
-#define TMC_RUNTIME_STEP_FILEARENA_H
+#ifndef TMC_RUNTIME_STEP_SWAPFILE_H
+#define TMC_RUNTIME_STEP_SWAPFILE_H
 
+#include "runtime/kernels/Machine.h"
 #include "runtime/kernels/Status.h"
 
 #include <cstdint>
@@ -33,9 +34,9 @@
 namespace tmc {
 
 /// Alignment of host addresses that engines move, and of direct transfers.
-constexpr int64_t kFileAlign = 4096;
+constexpr int64_t kFileAlign = infoOf(SpaceKind::Host).alignment;
 /// Offsets of transfers are multiples of this; each block has a checksum.
-constexpr int64_t kFileBlockBytes = 64 << 10;
+constexpr int64_t kFileBlockBytes = infoOf(SpaceKind::File).alignment;
 constexpr int64_t kFileTableEntryBytes = 32;
 
 constexpr int64_t fileBlocks(int64_t arenaBytes) {
@@ -62,7 +63,7 @@ public:
   virtual void after(int64_t /*offset*/, char * /*data*/, int64_t /*bytes*/) {}
 };
 
-struct FileArenaOptions {
+struct SwapFileOptions {
   bool useRing = true, useDirect = true;
   TransferFaults *faults = nullptr;
 };
@@ -78,21 +79,21 @@ public:
   FileLane &operator=(const FileLane &) = delete;
 
 private:
-  friend class FileArena;
+  friend class SwapFile;
   std::unique_ptr<Ring> ring_;
   void *page_ = nullptr;
 };
 
-class FileArena {
+class SwapFile {
 public:
   /// Fails with Code::World if the directory can't be used: another process has
   /// it, it doesn't exist, or it has too little space.
   static Status create(const std::string &directory, int64_t bytes,
-                       const FileArenaOptions &options,
-                       std::unique_ptr<FileArena> &arena);
-  ~FileArena();
-  FileArena(const FileArena &) = delete;
-  FileArena &operator=(const FileArena &) = delete;
+                       const SwapFileOptions &options,
+                       std::unique_ptr<SwapFile> &arena);
+  ~SwapFile();
+  SwapFile(const SwapFile &) = delete;
+  SwapFile &operator=(const SwapFile &) = delete;
 
   int64_t bytes() const { return bytes_; }
   const std::string &directory() const { return directory_; }
@@ -125,7 +126,7 @@ private:
   static_assert(sizeof(Block) == kFileTableEntryBytes);
   struct Piece;
 
-  FileArena() = default;
+  SwapFile() = default;
   Status open(const std::string &directory, bool direct);
   Status checkPlace(const char *what, int64_t offset, const void *memory,
                     int64_t bytes, bool hasLane) const;
@@ -156,4 +157,4 @@ uint64_t checksumOf(const void *data, int64_t bytes);
 
 } // namespace tmc
 
-#endif // TMC_RUNTIME_STEP_FILEARENA_H
+#endif // TMC_RUNTIME_STEP_SWAPFILE_H

@@ -1,6 +1,6 @@
-//===- FileArenaTest.cpp - a step's file, and what can befall it ----------===//
+//===- SwapFileTest.cpp - a step's file, and what can befall it ----------===//
 
-#include "runtime/step/FileArena.h"
+#include "runtime/step/SwapFile.h"
 
 #include "test/unit/TemporaryDirectory.h"
 
@@ -51,16 +51,16 @@ struct Way {
 class Ways : public testing::TestWithParam<Way> {
 protected:
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
+  std::unique_ptr<SwapFile> file;
   FileLane lane_;
   FileLane *lane = nullptr;
 
   void open(TransferFaults *faults = nullptr) {
-    FileArenaOptions options;
+    SwapFileOptions options;
     options.useRing = GetParam().ring;
     options.useDirect = GetParam().direct;
     options.faults = faults;
-    const Status s = FileArena::create(directory.path, kBytes, options, file);
+    const Status s = SwapFile::create(directory.path, kBytes, options, file);
     ASSERT_TRUE(s) << s.message();
     if (!GetParam().lane)
       return;
@@ -218,15 +218,15 @@ TEST_P(Ways, AFileThatIsTruncatedIsNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    FileArena, Ways,
+    SwapFile, Ways,
     testing::Values(Way{true, true, true}, Way{true, false, true},
                     Way{false, true, true}, Way{false, false, true},
                     Way{true, true, false}, Way{false, false, false}));
 
-TEST(FileArena, MemoryThatIsNotAlignedWillDoWithoutALane) {
+TEST(SwapFile, MemoryThatIsNotAlignedWillDoWithoutALane) {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
-  ASSERT_TRUE(FileArena::create(directory.path, kBytes, {}, file));
+  std::unique_ptr<SwapFile> file;
+  ASSERT_TRUE(SwapFile::create(directory.path, kBytes, {}, file));
   Aligned from(2'500'000), to(2'500'000);
   from.draw(1);
   ASSERT_TRUE(file->write(0, from.data + 3, from.bytes - 3));
@@ -235,10 +235,10 @@ TEST(FileArena, MemoryThatIsNotAlignedWillDoWithoutALane) {
   EXPECT_TRUE(from == to);
 }
 
-TEST(FileArena, PlansThatAreWrongAreDefects) {
+TEST(SwapFile, PlansThatAreWrongAreDefects) {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
-  ASSERT_TRUE(FileArena::create(directory.path, kBytes, {}, file));
+  std::unique_ptr<SwapFile> file;
+  ASSERT_TRUE(SwapFile::create(directory.path, kBytes, {}, file));
   Aligned data(kBytes);
   FileLane lane;
   ASSERT_TRUE(file->prepare(lane));
@@ -257,54 +257,53 @@ TEST(FileArena, PlansThatAreWrongAreDefects) {
   defect(file->read(0, data.data, 5000), "nothing is");
 }
 
-TEST(FileArena, TheDirectoryIsOneStepsAlone) {
+TEST(SwapFile, TheDirectoryIsOneStepsAlone) {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> first, second;
-  ASSERT_TRUE(FileArena::create(directory.path, kBytes, {}, first));
-  expectWorld(FileArena::create(directory.path, kBytes, {}, second),
+  std::unique_ptr<SwapFile> first, second;
+  ASSERT_TRUE(SwapFile::create(directory.path, kBytes, {}, first));
+  expectWorld(SwapFile::create(directory.path, kBytes, {}, second),
               "another step uses it");
   first.reset();
-  EXPECT_TRUE(FileArena::create(directory.path, kBytes, {}, second));
-  expectWorld(FileArena::create(directory / "none", kBytes, {}, first),
+  EXPECT_TRUE(SwapFile::create(directory.path, kBytes, {}, second));
+  expectWorld(SwapFile::create(directory / "none", kBytes, {}, first),
               "No such file or directory");
   std::ofstream(directory / "file") << "x";
-  expectWorld(FileArena::create(directory / "file", kBytes, {}, first),
+  expectWorld(SwapFile::create(directory / "file", kBytes, {}, first),
               "Not a directory");
   expectWorld(
-      FileArena::create(directory.path / "none", int64_t(1) << 60, {}, first),
+      SwapFile::create(directory.path / "none", int64_t(1) << 60, {}, first),
       "can't keep a swap file");
 }
 
-TEST(FileArena, MoreThanThereIsRoomForIsSaidAtStart) {
+TEST(SwapFile, MoreThanThereIsRoomForIsSaidAtStart) {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
-  const Status s =
-      FileArena::create(directory.path, int64_t(1) << 50, {}, file);
+  std::unique_ptr<SwapFile> file;
+  const Status s = SwapFile::create(directory.path, int64_t(1) << 50, {}, file);
   EXPECT_EQ(s.code(), Code::World);
   EXPECT_NE(s.message().find("can't keep a swap file"), std::string::npos);
 }
 
-TEST(FileArena, LeavesNothingBehindAndNothingIsVisible) {
+TEST(SwapFile, LeavesNothingBehindAndNothingIsVisible) {
   TemporaryDirectory directory;
-  std::unique_ptr<FileArena> file;
+  std::unique_ptr<SwapFile> file;
   std::ofstream(directory / "mine") << "x";
-  ASSERT_TRUE(FileArena::create(directory.path, kBytes, {}, file));
+  ASSERT_TRUE(SwapFile::create(directory.path, kBytes, {}, file));
   EXPECT_EQ(std::distance(fs::directory_iterator(directory.path), {}), 1);
   file.reset();
   EXPECT_EQ(std::distance(fs::directory_iterator(directory.path), {}), 1);
 }
 
 /// A process that is killed leaves nothing, and the directory free.
-TEST(FileArena, AKilledProcessLeavesNothing) {
+TEST(SwapFile, AKilledProcessLeavesNothing) {
   TemporaryDirectory directory;
   std::mt19937 random(7);
   for (int turn = 0; turn < 20; ++turn) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      std::unique_ptr<FileArena> file;
+      std::unique_ptr<SwapFile> file;
       std::vector<char> data(size_t(1) << 20, char(turn));
-      if (!FileArena::create(directory.path, kBytes, {}, file))
+      if (!SwapFile::create(directory.path, kBytes, {}, file))
         _exit(1);
       while (true)
         if (!file->write(0, data.data(), int64_t(data.size())))
@@ -317,11 +316,11 @@ TEST(FileArena, AKilledProcessLeavesNothing) {
     ASSERT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
     ASSERT_EQ(std::distance(fs::directory_iterator(directory.path), {}), 0);
   }
-  std::unique_ptr<FileArena> file;
-  EXPECT_TRUE(FileArena::create(directory.path, kBytes, {}, file));
+  std::unique_ptr<SwapFile> file;
+  EXPECT_TRUE(SwapFile::create(directory.path, kBytes, {}, file));
 }
 
-TEST(FileArena, EveryBitCountsInAChecksum) {
+TEST(SwapFile, EveryBitCountsInAChecksum) {
   std::mt19937 random(1);
   for (int64_t bytes : {1, 7, 8, 63, 64, 65, 200, 4096}) {
     std::vector<unsigned char> data(static_cast<size_t>(bytes));
