@@ -3,7 +3,7 @@
 #ifndef TMC_DIALECTS_INTERFACES_MACHINE_H
 #define TMC_DIALECTS_INTERFACES_MACHINE_H
 
-#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/DialectImplementation.h"
 
 #include "runtime/kernels/Machine.h"
 

@@ -27,7 +27,10 @@ namespace {
 /// Cells of this size are what programs move.
 constexpr int64_t kCell = 4096;
 constexpr int64_t kWords = kCell / 8;
-constexpr int kDeviceCells = 6, kHostCells = 6, kFileCells = 4;
+constexpr int cellsIn(SpaceKind space) {
+  return infoOf(space).hasAddresses ? 6 : 4;
+}
+constexpr int kFileCells = cellsIn(SpaceKind::File);
 
 /// One step of a random program: work on one engine from cells to a cell.
 struct Op {
@@ -40,27 +43,18 @@ struct Op {
 struct Touched {
   int reads, writes;
 };
-int deviceCell(int i) { return i; }
-int hostCell(int i) { return kDeviceCells + i; }
-int fileCell(int i) { return kDeviceCells + kHostCells + i; }
-constexpr int kCells = kDeviceCells + kHostCells + kFileCells;
+/// Cells are numbered from one space to the next.
+constexpr int cellOf(SpaceKind space, int i) {
+  for (const SpaceInfo &before : kSpaces)
+    if (before.kind < space)
+      i += cellsIn(before.kind);
+  return i;
+}
+constexpr int kCells = cellOf(SpaceKind(kSpaceCount), 0);
 
 Touched touched(const Op &op) {
-  switch (op.engine) {
-  case EngineKind::Compute:
-    return {deviceCell(op.from), deviceCell(op.to)};
-  case EngineKind::DeviceToHost:
-    return {deviceCell(op.from), hostCell(op.to)};
-  case EngineKind::HostToDevice:
-    return {hostCell(op.from), deviceCell(op.to)};
-  case EngineKind::FileRead:
-    return {fileCell(op.from), hostCell(op.to)};
-  case EngineKind::FileWrite:
-    return {hostCell(op.from), fileCell(op.to)};
-  case EngineKind::Host:
-    return {hostCell(op.from), hostCell(op.to)};
-  }
-  return {};
+  const EngineInfo &engine = infoOf(op.engine);
+  return {cellOf(engine.reads, op.from), cellOf(engine.writes, op.to)};
 }
 
 std::vector<Op> randomOps(std::mt19937 &random, int count) {
@@ -69,19 +63,12 @@ std::vector<Op> randomOps(std::mt19937 &random, int count) {
   std::set<int> written; // cells of the file
   while (int(ops.size()) < count) {
     Op op{EngineKind(below(int(kEngineCount))), 0, 0, random()};
-    const bool fromDevice = op.engine == EngineKind::Compute ||
-                            op.engine == EngineKind::DeviceToHost;
-    const bool toDevice = op.engine == EngineKind::Compute ||
-                          op.engine == EngineKind::HostToDevice;
-    op.from = op.engine == EngineKind::FileRead ? below(kFileCells)
-              : fromDevice                      ? below(kDeviceCells)
-                                                : below(kHostCells);
-    op.to = op.engine == EngineKind::FileWrite ? below(kFileCells)
-            : toDevice                         ? below(kDeviceCells)
-                                               : below(kHostCells);
-    if (op.engine == EngineKind::FileRead && !written.count(op.from))
+    const EngineInfo &engine = infoOf(op.engine);
+    op.from = below(cellsIn(engine.reads));
+    op.to = below(cellsIn(engine.writes));
+    if (engine.reads == SpaceKind::File && !written.count(op.from))
       continue;
-    if (op.engine == EngineKind::FileWrite)
+    if (engine.writes == SpaceKind::File)
       written.insert(op.to);
     ops.push_back(op);
   }
@@ -122,7 +109,7 @@ Cells runInSequence(const std::vector<Op> &ops, int trips) {
       const Touched t = touched(op);
       uint64_t *to = cells[size_t(t.writes)].data();
       const uint64_t *from = cells[size_t(t.reads)].data();
-      if (op.engine == EngineKind::Compute || op.engine == EngineKind::Host)
+      if (!infoOf(op.engine).copies)
         mix(to, from, op.salt);
       else
         std::memcpy(to, from, kCell);
@@ -195,8 +182,10 @@ struct Machine {
     options.hostThreads = 2;
     options.linkBytesPerSecond = rate;
     EXPECT_TRUE(createDevice(options, device));
-    EXPECT_TRUE(device->allocateArena(SpaceKind::Device, kDeviceCells * kCell));
-    EXPECT_TRUE(device->allocateArena(SpaceKind::Host, kHostCells * kCell));
+    for (const SpaceInfo &space : kSpaces)
+      if (space.hasAddresses)
+        EXPECT_TRUE(
+            device->allocateArena(space.kind, cellsIn(space.kind) * kCell));
     QueueNeeds needs;
     needs.engines = PerEngine<bool>::all(true);
     needs.engines[EngineKind::Compute] = false;
@@ -204,30 +193,37 @@ struct Machine {
     needs.depth = depth;
     needs.file = file.get();
     EXPECT_TRUE(device->startQueues(needs));
-    const Cells start = startCells();
-    for (int c = 0; c < kDeviceCells; ++c)
-      std::memcpy(device->arena(SpaceKind::Device) + c * kCell,
-                  start[size_t(deviceCell(c))].data(), kCell);
-    for (int c = 0; c < kHostCells; ++c)
-      std::memcpy(device->arena(SpaceKind::Host) + c * kCell,
-                  start[size_t(hostCell(c))].data(), kCell);
-    for (int c = 0; c < kFileCells; ++c)
-      EXPECT_TRUE(file->write(c * kFileBlockBytes,
-                              start[size_t(fileCell(c))].data(), kCell));
+    Cells start = startCells();
+    visit([&](SpaceKind space, int c, char *arena) {
+      char *bytes = cell(start, space, c);
+      if (arena)
+        std::memcpy(arena + c * kCell, bytes, kCell);
+      else
+        EXPECT_TRUE(file->write(c * kFileBlockBytes, bytes, kCell));
+    });
   }
 
   Cells cells() {
     Cells all = startCells();
-    for (int c = 0; c < kDeviceCells; ++c)
-      std::memcpy(all[size_t(deviceCell(c))].data(),
-                  device->arena(SpaceKind::Device) + c * kCell, kCell);
-    for (int c = 0; c < kHostCells; ++c)
-      std::memcpy(all[size_t(hostCell(c))].data(),
-                  device->arena(SpaceKind::Host) + c * kCell, kCell);
-    for (int c = 0; c < kFileCells; ++c)
-      EXPECT_TRUE(file->read(c * kFileBlockBytes,
-                             all[size_t(fileCell(c))].data(), kCell));
+    visit([&](SpaceKind space, int c, char *arena) {
+      char *bytes = cell(all, space, c);
+      if (arena)
+        std::memcpy(bytes, arena + c * kCell, kCell);
+      else
+        EXPECT_TRUE(file->read(c * kFileBlockBytes, bytes, kCell));
+    });
     return all;
+  }
+
+private:
+  static char *cell(Cells &cells, SpaceKind space, int i) {
+    return reinterpret_cast<char *>(cells[size_t(cellOf(space, i))].data());
+  }
+  /// Calls `f(space, cell, arena)` for each cell; the file has no arena.
+  template <typename F> void visit(F f) {
+    for (auto [space, arena] : device->arenas())
+      for (int c = 0; c < cellsIn(space.kind); ++c)
+        f(space.kind, c, arena);
   }
 };
 

@@ -230,7 +230,9 @@ TEST(TargetFile, ReadsSchemaThree) {
           "4}}, \"rooflines\": {\"f32\": " + roofline + "}, \"families\": {}}",
       "old.json");
   ASSERT_TRUE(target.ok()) << target.status();
-  EXPECT_EQ(target->memoryBytes, (PerSpace<int64_t>{{5, 6, -1}}));
+  EXPECT_EQ(target->memoryBytes.device(), 5);
+  EXPECT_EQ(target->memoryBytes[SpaceKind::Host], 6);
+  EXPECT_EQ(target->memoryBytes[SpaceKind::File], -1);
   double rate = 0;
   for (const char *name : {"d2h", "h2d", "file-write", "file-read"})
     EXPECT_EQ(target->copies[findEngine(name)->kind].bytesPerSecond, ++rate);
