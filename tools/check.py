@@ -132,7 +132,7 @@ ROOMS = {
     # search on both, the driver on all. The peers get no more than the model and the
     # linear problem with its schedules, in which they say their answers; the driver
     # runs them by name.
-    "compiler/planning/model": ["compiler/support"],
+    "compiler/planning/model": ["compiler/support", "runtime/kernels"],
     "compiler/planning/bound": ["compiler/planning/model"],
     "compiler/planning/pack": ["compiler/planning/model"],
     "compiler/planning/search": ["compiler/planning/model", "compiler/planning/bound",

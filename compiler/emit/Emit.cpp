@@ -185,7 +185,7 @@ private:
     os << "// " << (cuda ? "step.cu" : "step.cpp") << " - one training step of "
        << inComment(options.model) << ", compiled by tmc for "
        << inComment(options.target) << ".\n"
-       << "//\n// Arena: " << program.deviceArenaBytes() << " bytes ("
+       << "//\n// Arena: " << int64_t(program.deviceArenaBytes()) << " bytes ("
        << readableBytes(program.deviceArenaBytes()) << "), "
        << liveness.moments.size() << " launches. Offsets are bytes from its "
        << "start; a\n// buffer is alive from launch a up to launch b, [a, b)."
