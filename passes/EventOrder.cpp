@@ -19,9 +19,8 @@ void EventOrder::wait(const Event &event, EngineKind engine, OpBuilder &b,
   if (event.engine == engine || mine[event.engine] >= event.clock[event.engine])
     return;
   mem::WaitOp::create(b, loc, event.number, engine);
-  for (auto [e, number] : mine) {
+  for (auto [e, number] : mine)
     number = std::max(number, event.clock[e.kind]);
-  }
   if (engine == EngineKind::Compute) // Its last event doesn't cover this wait.
     ++at[EngineKind::Compute];
 }

@@ -128,10 +128,9 @@ private:
     InFlightDiagnostic diag =
         emitFault(getOperation().getLoc(), FailureKind::OverBudget)
         << "no plan was found within the budget of " << inMiB(budget);
-    for (auto [space, bytes] : budgets()) {
+    for (auto [space, bytes] : budgets())
       if (!onDevice(space.kind) && space.hasAddresses && bytes >= 0)
         diag << " and " << inMiB(bytes) << " of " << space.name << " memory";
-    }
     int64_t smallest = moved.record.smallestFoundBytes;
     diag.attachNote() << "the smallest budget for which a plan is known is "
                       << (smallest < 0 ? std::string("unknown")

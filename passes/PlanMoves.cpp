@@ -14,9 +14,8 @@ namespace {
 void countMoves(const Problem &problem, const Solution &solution,
                 PlanRecord &record) {
   record.recomputedOps = 0;
-  for (auto [engine, bytes] : record.movedBytes) {
+  for (auto [engine, bytes] : record.movedBytes)
     bytes = engine.copies ? 0 : -1;
-  }
   for (size_t s = 0; s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s]) {
       if (e.phase == Phase::Done)

@@ -22,10 +22,9 @@ static planning::MoveRate rateOf(const Channel &channel) {
 planning::MoveOptions tmc::moveOptionsOf(const Target &target,
                                          const PerSpace<int64_t> &budgets) {
   PerSpace<int64_t> bytes = budgets;
-  for (auto [space, its] : bytes) {
+  for (auto [space, its] : bytes)
     if (its < 0)
       its = target.memoryBytes[space.kind];
-  }
   planning::MoveOptions options;
   options.toHost = rateOf(target.copies[EngineKind::DeviceToHost]);
   options.toDevice = rateOf(target.copies[EngineKind::HostToDevice]);

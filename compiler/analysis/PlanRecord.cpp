@@ -15,9 +15,8 @@ static std::string keyOf(const SpaceInfo &space, const char *figure) {
 /// Calls `f(name, figure)` for each figure of `record`.
 template <typename Record, typename F>
 static void forEach(Record &record, F f) {
-  for (auto [space, bytes] : record.livePeakBytes) {
+  for (auto [space, bytes] : record.livePeakBytes)
     f(StringRef(keyOf(space, "live_peak_bytes")), bytes);
-  }
   f(StringRef("reserved_bytes"), record.reservedBytes);
   f(StringRef("unconstrained_bytes"), record.unconstrainedBytes);
   f(StringRef("cost_ps"), record.costPs);
@@ -26,12 +25,10 @@ static void forEach(Record &record, F f) {
   f(StringRef("recomputed_ops"), record.recomputedOps);
   f(StringRef("smallest_found_bytes"), record.smallestFoundBytes);
   f(StringRef("impossible_below_bytes"), record.impossibleBelowBytes);
-  for (auto [engine, bytes] : record.movedBytes) {
+  for (auto [engine, bytes] : record.movedBytes)
     f(StringRef(std::string("moved_bytes_") + engine.name), bytes);
-  }
-  for (auto [engine, busy] : record.busyPs) {
+  for (auto [engine, busy] : record.busyPs)
     f(StringRef(std::string("busy_ps_") + engine.name), busy);
-  }
   for (size_t i = 0; i < planning::kNumClasses; ++i) {
     std::string name = std::string("peak_") +
                        planning::nameOf(static_cast<planning::ValueClass>(i));

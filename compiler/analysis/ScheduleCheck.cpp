@@ -102,9 +102,8 @@ private:
           return report(&op, "waits for event " +
                                  std::to_string(wait.getEvent()) +
                                  ", which nothing has recorded");
-        for (auto [e, mine] : now[wait.getEngine()]) {
+        for (auto [e, mine] : now[wait.getEngine()])
           mine = std::max(mine, event->second[e.kind]);
-        }
       } else if (auto done = dyn_cast<mem::DoneOp>(op)) {
         finish(done);
       } else if (auto launch = dyn_cast<mem::LaunchOp>(op)) {

@@ -128,10 +128,9 @@ public:
     calls << "  q.record(engine(\"d2h\"), 0);\n"
              "  q.wait(engine(\"host\"), 0);\n";
     int64_t most = 0;
-    for (auto [engine, count] : work.pieces) {
+    for (auto [engine, count] : work.pieces)
       if (engine.kind != EngineKind::Compute)
         most = std::max(most, count);
-    }
     // All queues fill at about the same time.
     for (int64_t i = 0; i < most; ++i)
       for (auto [engine, count] : work.pieces) {

@@ -34,9 +34,8 @@ int64_t mostOf(EngineKind engine) {
 /// Bytes of the spaces with addresses, and of the others.
 int64_t sumOf(const MoveWork &work, bool hasAddresses) {
   int64_t sum = 0;
-  for (auto [space, bytes] : work.arenaBytes()) {
+  for (auto [space, bytes] : work.arenaBytes())
     sum += space.hasAddresses == hasAddresses ? bytes : 0;
-  }
   return sum;
 }
 int64_t inMemory(const MoveWork &work) { return sumOf(work, true); }
@@ -73,9 +72,8 @@ tmc::Expected<MoveWork> tmc::workThatFits(int64_t memoryBytes,
 MoveWork tmc::firstWork(const MoveWork &fitting) {
   MoveWork work = fitting;
   work.largeBytes = MoveWork::kLeastLargeBytes;
-  for (auto [engine, pieces] : work.pieces) {
+  for (auto [engine, pieces] : work.pieces)
     pieces = engine.copies ? kLeastPieces : kLeastPieces / 2;
-  }
   return work;
 }
 

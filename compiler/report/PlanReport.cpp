@@ -20,7 +20,8 @@ const char *tmc::nameOf(ModelValue::Kind kind) {
 int64_t PlanFigures::offloadedBytes() const {
   int64_t sum = 0;
   for (auto [engine, bytes] : movedBytes)
-    sum += onDevice(engine.reads) && engine.copies ? bytes : 0;
+    if (engine.copies && onDevice(engine.reads))
+      sum += std::max<int64_t>(bytes, 0);
   return sum;
 }
 

@@ -49,13 +49,11 @@ static json::Value bytesOrNull(int64_t bytes) {
 
 std::string tmc::targetToJson(const Target &target) {
   json::Object families, memory, engines;
-  for (auto [space, bytes] : target.memoryBytes) {
+  for (auto [space, bytes] : target.memoryBytes)
     memory[space.name] = bytesOrNull(bytes);
-  }
-  for (auto [engine, channel] : target.copies) {
+  for (auto [engine, channel] : target.copies)
     if (engine.copies)
       engines[engine.name] = toJson(channel);
-  }
   engines[nameOf(EngineKind::Host)] = toJson(target.updates);
   for (const auto &[name, rooflines] : target.families)
     families[name] = toJson(rooflines);
@@ -125,15 +123,13 @@ public:
     });
   }
   void memory(PerSpace<int64_t> &to) {
-    for (auto [space, bytes] : to) {
+    for (auto [space, bytes] : to)
       bytesOrNull(space.name, bytes);
-    }
   }
   void engines(Target &to) {
-    for (auto [engine, its] : to.copies) {
+    for (auto [engine, its] : to.copies)
       if (engine.copies)
         channel(engine.name, its);
-    }
     const char *updates = nameOf(EngineKind::Host);
     nested(updates, object.getObject(updates),
            [&](Reader reader) { reader.roofline(to.updates); });

@@ -28,7 +28,7 @@ void MemDialect::initialize() {
 SpaceKind tmc::mem::spaceOf(Type memref) {
   auto space = dyn_cast_or_null<mem::SpaceAttr>(
       cast<MemRefType>(memref).getMemorySpace());
-  return space ? space.getValue() : SpaceKind();
+  return space ? space.getValue() : SpaceKind(); // The device.
 }
 
 EngineKind tmc::mem::engineOf(LaunchOp launch) {

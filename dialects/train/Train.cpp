@@ -223,7 +223,7 @@ void MicroBatchOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 SpaceKind train::spaceOf(Type tensor) {
   auto space =
       dyn_cast_or_null<SpaceAttr>(cast<RankedTensorType>(tensor).getEncoding());
-  return space ? space.getValue() : SpaceKind();
+  return space ? space.getValue() : SpaceKind(); // The device.
 }
 
 RankedTensorType train::inSpace(Type tensor, SpaceKind space) {

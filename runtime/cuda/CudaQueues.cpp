@@ -54,10 +54,9 @@ CudaQueues::~CudaQueues() {
   for (Event &event : events_)
     if (event.native)
       (void)cudaEventDestroy(event.native);
-  for (auto [engine, stream] : streams_) {
+  for (auto [engine, stream] : streams_)
     if (engine.copies && stream)
       (void)cudaStreamDestroy(stream);
-  }
   for (Teller &teller : tellers_.of)
     if (teller.stream)
       (void)cudaStreamDestroy(teller.stream);

@@ -76,9 +76,8 @@ public:
   virtual char *arena(SpaceKind space) const = 0;
   PerSpace<char *> arenas() const {
     PerSpace<char *> all;
-    for (auto [space, its] : all) {
+    for (auto [space, its] : all)
       its = arena(space.kind);
-    }
     return all;
   }
   /// Called after all kernels are prepared. Fails with Code::OverBudget if they

@@ -458,10 +458,9 @@ StepStatistics Step::statistics() const {
   if (highWaterSteps_ < 0 ||
       (highWaterSteps_ != steps_ && (steps_ & (steps_ - 1)) == 0) ||
       highWaterSteps_ * 2 < steps_) {
-    for (auto [space, bytes] : highWater_) {
+    for (auto [space, bytes] : highWater_)
       if (space.hasAddresses)
         bytes = device_->highWaterBytes(space.kind);
-    }
     highWaterSteps_ = steps_;
   }
   s.highWaterBytes = highWater_;
