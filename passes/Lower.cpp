@@ -405,8 +405,8 @@ public:
 
 struct Lower : impl::LowerBase<Lower> {
   using LowerBase::LowerBase;
-  Lower(LowerOptions options, const Target &target)
-      : LowerBase(std::move(options)), given(target) {}
+  Lower(LowerOptions options, PassTarget target)
+      : LowerBase(std::move(options)), given(std::move(target)) {}
 
   void runOnOperation() override {
     SmallVector<train::StepOp> steps(getOperation().getOps<train::StepOp>());
@@ -430,7 +430,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> createLower(LowerOptions options, const Target &target) {
-  return std::make_unique<Lower>(std::move(options), target);
+std::unique_ptr<Pass> createLower(LowerOptions options, PassTarget target) {
+  return std::make_unique<Lower>(std::move(options), std::move(target));
 }
 } // namespace tmc

@@ -44,6 +44,9 @@ struct OffloadSpec {
 mlir::FailureOr<OffloadSpec> offloadNamed(mlir::Operation *op,
                                           llvm::StringRef text);
 
+/// A budget in bytes: no limit but the target's own, if that is known.
+inline constexpr int64_t kNoLimit = -1;
+
 /// Adds the moves that `spec` allows to a step's problem, at the rates of
 /// `target`, and sets its budgets: bytes that a plan may take of each space
 /// (compiler/analysis/HostMoves.h).

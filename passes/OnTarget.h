@@ -2,7 +2,8 @@
 //
 // A pipeline finds its target once and gives it to each pass as a value. The
 // option `target` of these passes names the same target for a reproducer and
-// for `tmc-opt`, which have text only: the pass then reads the named file.
+// for `tmc-opt`, which have text only: their passes are made with a function
+// that finds a target by its name. No pass opens a file by itself.
 
 #ifndef TMC_PASSES_ONTARGET_H
 #define TMC_PASSES_ONTARGET_H
@@ -10,23 +11,30 @@
 #include "compiler/target/Target.h"
 #include "passes/Passes.h"
 
+#include <functional>
 #include <optional>
 
 namespace tmc {
 
-/// The target of a pass: the value that it was made with, else the one that the
-/// option names.
+/// Finds a target by the name that `--target` takes.
+using FindTarget = std::function<absl::StatusOr<Target>(const std::string &)>;
+
+/// The target of a pass: the value that it was made with, or the one that is
+/// found by the name in its option.
 class PassTarget {
 public:
   PassTarget() = default;
-  explicit PassTarget(Target target) : given(std::move(target)) {}
+  PassTarget(Target target) : given(std::move(target)) {}
+  explicit PassTarget(FindTarget find) : find(std::move(find)) {}
 
   /// Fails at `op` where `name` names no target.
   mlir::FailureOr<Target> of(mlir::Operation *op,
                              const std::string &name) const {
     if (given)
       return *given;
-    absl::StatusOr<Target> found = findTarget(name);
+    if (!find)
+      return op->emitError() << "the pass was made without a target";
+    absl::StatusOr<Target> found = find(name);
     if (!found.ok())
       return op->emitError() << found.status().message();
     return *found;
@@ -34,16 +42,20 @@ public:
 
 private:
   std::optional<Target> given;
+  FindTarget find;
 };
 
+/// Registers all passes; those that need the target find it by `find`.
+void registerPasses(const FindTarget &find);
+
 std::unique_ptr<mlir::Pass> createPrecision(PrecisionOptions options,
-                                            const Target &target);
+                                            PassTarget target);
 std::unique_ptr<mlir::Pass> createRoundAsRead(RoundAsReadOptions options,
-                                              const Target &target);
+                                              PassTarget target);
 std::unique_ptr<mlir::Pass> createVerifyKernels(VerifyKernelsOptions options,
-                                                const Target &target);
+                                                PassTarget target);
 std::unique_ptr<mlir::Pass> createLower(LowerOptions options,
-                                        const Target &target);
+                                        PassTarget target);
 
 } // namespace tmc
 

@@ -29,8 +29,9 @@ std::string inMiB(int64_t bytes) {
 
 struct Plan : impl::PlanBase<Plan> {
   using PlanBase::PlanBase;
-  Plan(PlanOptions options, const Target &target, PlanHooks hooks)
-      : PlanBase(std::move(options)), given(target), hooks(std::move(hooks)) {}
+  Plan(PlanOptions options, PassTarget target, PlanHooks hooks)
+      : PlanBase(std::move(options)), given(std::move(target)),
+        hooks(std::move(hooks)) {}
 
   void runOnOperation() override {
     FailureOr<Target> device = given.of(getOperation(), target);
@@ -215,8 +216,9 @@ bool isTooLargeToPlan(const planning::Problem &problem) {
   return cost >= 0x1p61 || bytes >= 0x1p61;
 }
 
-std::unique_ptr<Pass> createPlan(PlanOptions options, const Target &target,
+std::unique_ptr<Pass> createPlan(PlanOptions options, PassTarget target,
                                  PlanHooks hooks) {
-  return std::make_unique<Plan>(std::move(options), target, std::move(hooks));
+  return std::make_unique<Plan>(std::move(options), std::move(target),
+                                std::move(hooks));
 }
 } // namespace tmc

@@ -9,7 +9,7 @@
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/driver/SpaceFit.h"
 #include "passes/Offload.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include <functional>
 
@@ -50,8 +50,8 @@ absl::StatusOr<MovedStep> planMoves(StepProblem &stated,
                                     const PlanHooks &hooks);
 
 /// `target` is the value of the option of that name.
-std::unique_ptr<mlir::Pass> createPlan(PlanOptions options,
-                                       const Target &target, PlanHooks hooks);
+std::unique_ptr<mlir::Pass> createPlan(PlanOptions options, PassTarget target,
+                                       PlanHooks hooks);
 
 } // namespace tmc
 

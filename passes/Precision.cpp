@@ -526,8 +526,8 @@ std::string faultOfCodes(const PrecisionSpec &spec, const Target &device) {
 
 struct Precision : impl::PrecisionBase<Precision> {
   using PrecisionBase::PrecisionBase;
-  Precision(PrecisionOptions options, const Target &target)
-      : PrecisionBase(std::move(options)), given(target) {}
+  Precision(PrecisionOptions options, PassTarget target)
+      : PrecisionBase(std::move(options)), given(std::move(target)) {}
 
   void runOnOperation() override {
     llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(this->spec);
@@ -615,7 +615,7 @@ private:
 } // namespace
 
 std::unique_ptr<Pass> createPrecision(PrecisionOptions options,
-                                      const Target &target) {
-  return std::make_unique<Precision>(std::move(options), target);
+                                      PassTarget target) {
+  return std::make_unique<Precision>(std::move(options), std::move(target));
 }
 } // namespace tmc

@@ -49,8 +49,8 @@ bool hasKernel(Operation *op, Backend backend) {
 
 struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
   using VerifyKernelsBase::VerifyKernelsBase;
-  VerifyKernels(VerifyKernelsOptions options, const Target &target)
-      : VerifyKernelsBase(std::move(options)), given(target) {}
+  VerifyKernels(VerifyKernelsOptions options, PassTarget target)
+      : VerifyKernelsBase(std::move(options)), given(std::move(target)) {}
 
   void runOnOperation() override {
     FailureOr<Target> device = given.of(getOperation(), target);
@@ -96,7 +96,7 @@ private:
 } // namespace
 
 std::unique_ptr<Pass> createVerifyKernels(VerifyKernelsOptions options,
-                                          const Target &target) {
-  return std::make_unique<VerifyKernels>(std::move(options), target);
+                                          PassTarget target) {
+  return std::make_unique<VerifyKernels>(std::move(options), std::move(target));
 }
 } // namespace tmc

@@ -2,7 +2,7 @@
 
 #include "compiler/pipeline/Dialects.h"
 #include "compiler/pipeline/PlantDefect.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tmc::registerAllDialects(registry);
   mlir::registerTransformsPasses();
-  tmc::registerTmcPasses();
+  tmc::registerPasses(tmc::findTarget);
   tmc::registerPlantDefect();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "tmc optimizer driver\n", registry));

@@ -41,8 +41,8 @@ Value wideOf(Value value, SmallVectorImpl<Operation *> &views) {
 
 struct RoundAsRead : impl::RoundAsReadBase<RoundAsRead> {
   using RoundAsReadBase::RoundAsReadBase;
-  RoundAsRead(RoundAsReadOptions options, const Target &target)
-      : RoundAsReadBase(std::move(options)), given(target) {}
+  RoundAsRead(RoundAsReadOptions options, PassTarget target)
+      : RoundAsReadBase(std::move(options)), given(std::move(target)) {}
 
   void runOnOperation() override {
     FailureOr<Target> device = given.of(getOperation(), target);
@@ -82,7 +82,7 @@ private:
 } // namespace
 
 std::unique_ptr<Pass> createRoundAsRead(RoundAsReadOptions options,
-                                        const Target &target) {
-  return std::make_unique<RoundAsRead>(std::move(options), target);
+                                        PassTarget target) {
+  return std::make_unique<RoundAsRead>(std::move(options), std::move(target));
 }
 } // namespace tmc

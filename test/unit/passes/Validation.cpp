@@ -1,7 +1,7 @@
 #include "test/unit/passes/Validation.h"
 
 #include "dialects/train/Train.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/Pass/PassManager.h"
@@ -17,7 +17,7 @@ using tmc::reference::Tensor;
 
 static void registerPasses() {
   static bool once = [] {
-    tmc::registerTmcPasses();
+    tmc::registerPasses(tmc::findTarget);
     registerTransformsPasses();
     return true;
   }();
