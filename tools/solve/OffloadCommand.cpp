@@ -160,25 +160,9 @@ int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
   return plans->back().feasible ? kDone : kBudget;
 }
 
-} // namespace
-
-int solveOffload(int argc, char **argv) {
-  Arguments args = parseArguments(argc, argv,
-                                  {{"--budget", true},
-                                   {"--host-budget", true},
-                                   {"--bandwidth", true},
-                                   {"--host-bandwidth", true},
-                                   {"--file-bandwidth", true},
-                                   {"--file-write-bandwidth", true},
-                                   {"--file-budget", true},
-                                   {"--move", true},
-                                   {"--planner", true},
-                                   {"--coarse", false},
-                                   {"--sweep", true},
-                                   {"--seed", true},
-                                   {"--json", true}});
-  MoveOptions moves;
-  SpaceSearchOptions options;
+/// Reads the flags, except budgets, which are parts of the problem's bytes.
+void readFlags(Arguments &args, MoveOptions &moves, SpaceSearchOptions &options,
+               int64_t &steps) {
   moves.toHost.bandwidth = moves.toDevice.bandwidth =
       bandwidth(args, "--bandwidth", moves.toHost.bandwidth);
   moves.update.bandwidth =
@@ -191,7 +175,6 @@ int solveOffload(int argc, char **argv) {
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   options.seed = uint64_t(seed);
   options.coarse = args.has("--coarse");
-  int64_t steps = 0;
   constexpr int64_t kMostSteps = 10'000;
   if (args.has("--sweep") &&
       (!parseInteger(args.get("--sweep"), 1, steps) || steps > kMostSteps))
@@ -203,12 +186,10 @@ int solveOffload(int argc, char **argv) {
     args.wrong("no --budget given");
   if (args.has("--file-write-bandwidth") && !args.has("--file-bandwidth"))
     args.wrong("--file-write-bandwidth wants --file-bandwidth");
-  if (!args.error.empty())
-    return failUsage(args);
-  Problem problem;
-  bool isGraph = false;
-  if (int code = readProblem(args.file, problem, isGraph))
-    return code;
+}
+
+/// Sets the problem's budgets; a problem of one space gets moves.
+int stateSpaces(Arguments &args, MoveOptions &moves, Problem &problem) {
   int64_t budget = 0;
   if (int code = readBudget(args.get("--budget"), problem, budget))
     return code;
@@ -231,7 +212,79 @@ int solveOffload(int argc, char **argv) {
         space.budgetBytes = moves.fileBudget;
   }
   problem.spaces[0].budgetBytes = budget;
+  return kDone;
+}
 
+/// Checks a plan and its bound by the code that shares nothing with the search.
+int checkPlan(const std::string &file, const Problem &problem,
+              const SpacePlan &plan) {
+  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, plan.proof);
+  if (!bound.ok())
+    return fail(kDefect, std::string(bound.status().message()));
+  if (*bound != plan.provenMakespan)
+    return fail(kDefect, file + ": the bound isn't what its checker says");
+  if (plan.feasible) {
+    const Claim claim{plan.peakBytes[0],
+                      plan.makespan,
+                      problem.spaces[0].budgetBytes,
+                      {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
+    if (auto fault = verifySolution(problem, plan.solution, claim))
+      return fail(kDefect, "the plan is wrong: " + *fault);
+  }
+  return kDone;
+}
+
+/// Prints the plan's time, its bytes and its moves.
+void printPlan(const Problem &problem, const SpacePlan &plan,
+               int64_t baseMakespan) {
+  const Counts counts(problem, plan.solution);
+  fprintf(stderr,
+          "%.2f ms, %+.2f %% of the step that moves nothing; %.2f %% "
+          "above what is proved\n",
+          double(plan.makespan) / kMilli,
+          percent(plan.makespan - baseMakespan, baseMakespan),
+          percent(plan.makespan - plan.provenMakespan, plan.provenMakespan));
+  for (size_t s = 0; s < plan.peakBytes.size(); ++s)
+    fprintf(stderr, "%-8s %.1f MiB\n", visible(problem.spaces[s].name).c_str(),
+            double(plan.peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
+  for (const EngineInfo &engine : kEngines)
+    if (counts.moved[engine.kind] > 0)
+      fprintf(stderr, "%-10s %.1f MiB %s\n", engine.name,
+              double(counts.moved[engine.kind]) / kMiB, engine.work);
+  fprintf(stderr,
+          "%lld updates on the host; %lld kernels again; %.2f seconds\n",
+          (long long)counts.onHost, (long long)counts.again, plan.seconds);
+}
+
+} // namespace
+
+int solveOffload(int argc, char **argv) {
+  Arguments args = parseArguments(argc, argv,
+                                  {{"--budget", true},
+                                   {"--host-budget", true},
+                                   {"--bandwidth", true},
+                                   {"--host-bandwidth", true},
+                                   {"--file-bandwidth", true},
+                                   {"--file-write-bandwidth", true},
+                                   {"--file-budget", true},
+                                   {"--move", true},
+                                   {"--planner", true},
+                                   {"--coarse", false},
+                                   {"--sweep", true},
+                                   {"--seed", true},
+                                   {"--json", true}});
+  MoveOptions moves;
+  SpaceSearchOptions options;
+  int64_t steps = 0;
+  readFlags(args, moves, options, steps);
+  if (!args.error.empty())
+    return failUsage(args);
+  Problem problem;
+  bool isGraph = false;
+  if (int code = readProblem(args.file, problem, isGraph))
+    return code;
+  if (int code = stateSpaces(args, moves, problem))
+    return code;
   if (steps > 0)
     return sweepDevice(args.file, problem, steps, options);
   absl::StatusOr<SpacePlan> plan = solveSpaces(problem, options);
@@ -241,48 +294,23 @@ int solveOffload(int argc, char **argv) {
   if (!base.ok())
     return fail(kDefect,
                 args.file + ": " + std::string(base.status().message()));
-  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, plan->proof);
-  if (!bound.ok())
-    return fail(kDefect, std::string(bound.status().message()));
-  if (*bound != plan->provenMakespan)
-    return fail(kDefect, args.file + ": the bound isn't what its checker says");
-  if (plan->feasible) {
-    const Claim claim{plan->peakBytes[0],
-                      plan->makespan,
-                      budget,
-                      {plan->peakBytes.begin() + 1, plan->peakBytes.end()}};
-    if (auto fault = verifySolution(problem, plan->solution, claim))
-      return fail(kDefect, "the plan is wrong: " + *fault);
-  }
+  if (int code = checkPlan(args.file, problem, *plan))
+    return code;
   if (plan->refused)
     note(std::to_string(plan->refused) +
          (plan->refused > 1 ? " lists" : " list") +
          " came out wrong and were left out");
   if (std::string path = args.get("--json"); !path.empty())
-    if (int code =
-            writeFile(path, describe(problem, *plan, base->makespan, *bound)))
+    if (int code = writeFile(path, describe(problem, *plan, base->makespan,
+                                            plan->provenMakespan)))
       return code;
   if (!plan->feasible) {
     note("no plan was found in " + std::to_string(plan->tried) + " tries");
-    return fail(kBudget, "no plan fits " + std::to_string(budget) + " bytes");
+    return fail(kBudget, "no plan fits " +
+                             std::to_string(problem.spaces[0].budgetBytes) +
+                             " bytes");
   }
-  const Counts counts(problem, plan->solution);
-  fprintf(stderr,
-          "%.2f ms, %+.2f %% of the step that moves nothing; %.2f %% "
-          "above what is proved\n",
-          double(plan->makespan) / kMilli,
-          percent(plan->makespan - base->makespan, base->makespan),
-          percent(plan->makespan - *bound, *bound));
-  for (size_t s = 0; s < plan->peakBytes.size(); ++s)
-    fprintf(stderr, "%-8s %.1f MiB\n", visible(problem.spaces[s].name).c_str(),
-            double(plan->peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
-  for (const EngineInfo &engine : kEngines)
-    if (counts.moved[engine.kind] > 0)
-      fprintf(stderr, "%-10s %.1f MiB %s\n", engine.name,
-              double(counts.moved[engine.kind]) / kMiB, engine.work);
-  fprintf(stderr,
-          "%lld updates on the host; %lld kernels again; %.2f seconds\n",
-          (long long)counts.onHost, (long long)counts.again, plan->seconds);
+  printPlan(problem, *plan, base->makespan);
   return kDone;
 }
 
