@@ -19,7 +19,9 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <memory>
 #include <unistd.h>
+#include <vector>
 
 using namespace tmc;
 namespace cl = llvm::cl;
@@ -61,25 +63,14 @@ struct ModelFlags {
           "an output, or cross_entropy, soft_cross_entropy, bce, kl or mse "
           "of (a,b)"),
       TMC_MODEL_FLAG};
-  cl::opt<std::string> optimizer{
-      "optimizer", cl::init("adamw"), cl::value_desc("SPEC"),
-      cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...), "
-               "adamw4bit(...), adafactor(...),\n"
-               "                          lion(...), sgd(momentum=0.9,...), or "
-               "auto(...) of adamw's formats"),
-      TMC_MODEL_FLAG};
+  /// A flag for each row of the table of levers.
+  std::vector<std::unique_ptr<cl::opt<std::string>>> levers = leverFlags();
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),
                                cl::desc("parameters that aren't trained"),
                                TMC_MODEL_FLAG};
   cl::list<std::string> keep{
       "keep-output", cl::value_desc("NAME"),
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
-  cl::opt<std::string> microBatches{
-      "micro-batches", cl::init("1"), cl::value_desc("N|auto"),
-      cl::desc("pieces that the batch is cut into, the last one smaller where\n"
-               "                          it has to be (default: 1); auto: as "
-               "many as are best"),
-      TMC_MODEL_FLAG};
   cl::opt<std::string> batchNorm{
       "batchnorm", cl::value_desc("HOW"),
       cl::desc("whose statistics batch norms take in micro-batches:\n"
@@ -87,13 +78,6 @@ struct ModelFlags {
                "frozen, the running ones,\n"
                "                          which stay as they are (default: "
                "such a split is refused)"),
-      TMC_MODEL_FLAG};
-  cl::opt<std::string> precision{
-      "precision", cl::init("f32"), cl::value_desc("SPEC"),
-      cl::desc("what products multiply: f32, tf32, bf16, fp16,\n"
-               "                          fp8[:current|delayed|block] or auto, "
-               "then exceptions\n"
-               "                          by name: bf16,NAME=f32"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> lossScale{
       "loss-scale", cl::init("auto"), cl::value_desc("SPEC"),
@@ -130,18 +114,6 @@ struct ModelFlags {
       cl::desc("a directory for a file of what leaves the host's memory, too; "
                "the trainer's\n                          own, unless it names "
                "another"),
-      TMC_MODEL_FLAG};
-  cl::opt<std::string> lossChunk{
-      "loss-chunk", cl::value_desc("ROWS|all|auto"),
-      cl::desc(
-          "hold at most so many rows of logits (default: 256 where\n"
-          "                          that saves memory and changes no bit, "
-          "else all)"),
-      TMC_MODEL_FLAG};
-  cl::opt<std::string> tiles{
-      "tiles", cl::value_desc("N|auto"),
-      cl::desc("parts that the rows inside MLPs are computed in (default: 1);\n"
-               "                          auto: as few as are best"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> planner{
       "planner", cl::value_desc("NAME|exec:CMD"),
@@ -242,21 +214,88 @@ struct ModelFlags {
       "tensor", cl::value_desc("GLOB"),
       cl::desc("tensors by name (default: the largest)"), cl::sub(explain),
       cl::cat(category)};
-#undef TMC_MODEL_FLAG
 
   Expected<CompileOptions> read();
+
+private:
+  std::vector<std::unique_ptr<cl::opt<std::string>>> leverFlags() {
+    std::vector<std::unique_ptr<cl::opt<std::string>>> flags;
+    for (const Lever &lever : leverTable())
+      flags.push_back(std::make_unique<cl::opt<std::string>>(
+          llvm::StringRef(lever.flag), cl::init(lever.byDefault),
+          cl::value_desc(lever.valueName), cl::desc(lever.help),
+          TMC_MODEL_FLAG));
+    return flags;
+  }
+#undef TMC_MODEL_FLAG
+
+  Expected<void> readModel(CompileOptions &options);
+  Expected<void> readProgram(CompileOptions &options);
   Expected<void> readOffload(CompileOptions &options);
+  Expected<void> readPlanning(CompileOptions &options);
+  Expected<void> readOutput(CompileOptions &options);
 };
 
-/// Parses the positive number of `flag`; `others` names the other allowed
-/// values.
-Expected<int64_t> countOf(const char *flag, const std::string &text,
-                          const char *others = "") {
+/// The value that `word` stands for, in a table of pairs. `words`: "a, b, c".
+template <typename T, size_t N>
+Expected<T> meaningOf(const char *flag, const std::string &word,
+                      const std::pair<const char *, T> (&table)[N],
+                      const char *words) {
+  for (const auto &[name, value] : table)
+    if (word == name)
+      return value;
+  return Failure::usage("--" + std::string(flag) + "=" + word + " is none of " +
+                        words);
+}
+
+/// Reads the model and its dimensions.
+Expected<void> ModelFlags::readModel(CompileOptions &options) {
+  options.model = model;
+  options.target = target;
+  options.loss = loss;
+  options.freeze = {freeze.begin(), freeze.end()};
+  options.outputs = {keep.begin(), keep.end()};
+  for (const std::string &dim : dims) {
+    auto [name, size] = llvm::StringRef(dim).split('=');
+    int64_t value;
+    if (name.empty() || size.getAsInteger(10, value) || value <= 0)
+      return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
+    options.dims[name.str()] = value;
+  }
+  if (batch.empty())
+    return {};
   int64_t count;
-  if (!llvm::StringRef(text).getAsInteger(10, count) && count > 0)
-    return count;
-  return Failure::usage(std::string(flag) + "=" + text +
-                        " is no positive number" + others);
+  if (llvm::StringRef(batch).getAsInteger(10, count) || count <= 0)
+    return Failure::usage("--batch=" + batch + " is no positive number");
+  options.batch = count;
+  return {};
+}
+
+/// Reads what makes the step's program, the levers included.
+Expected<void> ModelFlags::readProgram(CompileOptions &options) {
+  if (!batchNorm.empty() && batchNorm != "per-micro-batch" &&
+      batchNorm != "frozen")
+    return Failure::usage("--batchnorm=" + batchNorm +
+                          " is none of per-micro-batch, frozen");
+  options.batchNorm = batchNorm;
+  options.lossScale = lossScale;
+  static constexpr std::pair<const char *, NarrowCopies> kCopies[] = {
+      {"auto", NarrowCopies::Auto},
+      {"kept", NarrowCopies::Kept},
+      {"cast", NarrowCopies::Cast}};
+  Expected<NarrowCopies> copies =
+      meaningOf("narrow-copies", narrowCopies, kCopies, "auto, kept, cast");
+  if (!copies)
+    return std::move(copies.failure());
+  options.narrowCopies = *copies;
+  for (auto [lever, flag, value] :
+       llvm::zip(leverTable(), levers, options.levers.values)) {
+    Expected<LeverValue> read = lever.parse(*flag);
+    if (!read)
+      return std::move(read.failure());
+    value = *read;
+  }
+  return {};
 }
 
 /// Reads which values may leave the device, and to which space.
@@ -297,94 +336,41 @@ Expected<void> ModelFlags::readOffload(CompileOptions &options) {
   return {};
 }
 
-Expected<CompileOptions> ModelFlags::read() {
-  CompileOptions options;
-  options.model = model;
+/// Reads how the step is planned, and for which budget.
+Expected<void> ModelFlags::readPlanning(CompileOptions &options) {
   if (!budget.empty()) {
     Expected<int64_t> bytes = parseSize(budget);
     if (!bytes)
       return std::move(bytes.failure());
     options.budgetBytes.device() = *bytes;
   }
-  options.target = target;
-  auto count = [&](const char *flag, const std::string &text, auto &value,
-                   const char *others = "") {
-    if (text.empty())
-      return Expected<void>();
-    Expected<int64_t> number = countOf(flag, text, others);
-    if (!number)
-      return Expected<void>(std::move(number.failure()));
-    value = *number;
-    return Expected<void>();
-  };
-  for (const std::string &dim : dims) {
-    auto [name, size] = llvm::StringRef(dim).split('=');
-    int64_t value;
-    if (name.empty() || size.getAsInteger(10, value) || value <= 0)
-      return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
-    options.dims[name.str()] = value;
-  }
-  options.loss = loss;
-  options.optimizer = optimizer;
-  if (!batchNorm.empty() && batchNorm != "per-micro-batch" &&
-      batchNorm != "frozen")
-    return Failure::usage("--batchnorm=" + batchNorm +
-                          " is none of per-micro-batch, frozen");
-  options.batchNorm = batchNorm;
-  options.precision = precision;
-  options.lossScale = lossScale;
-  static const std::pair<const char *, NarrowCopies> kCopies[] = {
-      {"auto", NarrowCopies::Auto},
-      {"kept", NarrowCopies::Kept},
-      {"cast", NarrowCopies::Cast}};
-  auto *copies = llvm::find_if(
-      kCopies, [&](const auto &entry) { return narrowCopies == entry.first; });
-  if (copies == std::end(kCopies))
-    return Failure::usage("--narrow-copies=" + narrowCopies +
-                          " is none of auto, kept, cast");
-  options.narrowCopies = copies->second;
-  options.freeze = {freeze.begin(), freeze.end()};
-  options.outputs = {keep.begin(), keep.end()};
-  TMC_TRY(readOffload(options));
-  // Words that stand for a number.
-  auto word = [](const cl::opt<std::string> &flag, const char *text,
-                 int64_t value, auto &field) {
-    if (flag != text)
-      return flag.getValue();
-    field = value;
-    return std::string();
-  };
-  std::string rows = word(lossChunk, "all", 0, options.lossChunk);
-  if (!rows.empty())
-    rows = word(lossChunk, "auto", kAuto, options.lossChunk);
-  for (auto done :
-       {count("--batch", batch, options.batch),
-        count("--loss-chunk", rows, options.lossChunk, ", 'all' or 'auto'"),
-        count("--tiles", word(tiles, "auto", kAuto, options.tiles),
-              options.tiles, " or 'auto'"),
-        count("--micro-batches",
-              word(microBatches, "auto", kAuto, options.microBatches),
-              options.microBatches, " or 'auto'")})
-    if (!done)
-      return std::move(done.failure());
   constexpr int64_t kMostEffort = 10000;
   if (!effort.empty() &&
       (llvm::StringRef(effort).getAsInteger(10, options.effort) ||
        options.effort < 1 || options.effort > kMostEffort))
     return Failure::usage("--effort=" + effort +
                           " isn't a number from 1 to 10000");
-  static const std::pair<const char *, Artifact> kArtifacts[] = {
+  if (!planner.empty() && !planning::isPlanner(planner.getValue()))
+    return Failure::usage("there is no planner '" + planner + "'")
+        .note("there are " + planning::plannerNames());
+  options.planner = planner == "tmc" ? std::string() : planner;
+  options.problemFile = problem;
+  return {};
+}
+
+/// Reads the phase to end with, and the files to write.
+Expected<void> ModelFlags::readOutput(CompileOptions &options) {
+  static constexpr std::pair<const char *, Artifact> kArtifacts[] = {
       {"exe", Artifact::Exe},
       {"lib", Artifact::Lib},
       {"source", Artifact::Source},
       {"mlir", Artifact::Mlir},
       {"plan", Artifact::Plan}};
-  auto *artifact = llvm::find_if(
-      kArtifacts, [&](const auto &entry) { return emit == entry.first; });
-  if (artifact == std::end(kArtifacts))
-    return Failure::usage("--emit=" + emit +
-                          " is none of exe, lib, source, mlir, plan");
-  options.emit = artifact->second;
+  Expected<Artifact> artifact =
+      meaningOf("emit", emit, kArtifacts, "exe, lib, source, mlir, plan");
+  if (!artifact)
+    return std::move(artifact.failure());
+  options.emit = *artifact;
   if (!to.empty()) {
     options.to = phaseNamed(to);
     if (!options.to) {
@@ -395,10 +381,6 @@ Expected<CompileOptions> ModelFlags::read() {
           .note("there are " + names);
     }
   }
-  if (!planner.empty() && !planning::isPlanner(planner.getValue()))
-    return Failure::usage("there is no planner '" + planner + "'")
-        .note("there are " + planning::plannerNames());
-  options.planner = planner == "tmc" ? std::string() : planner;
   options.plantDefect = plantDefect;
   options.weights = weights;
   auto [inFile, inModel] = llvm::StringRef(weightsPrefix).split('=');
@@ -426,8 +408,17 @@ Expected<CompileOptions> ModelFlags::read() {
     options.depfile = dependFile.empty() ? stem + ".d" : dependFile.getValue();
   }
   options.depfileTargets = {dependTargets.begin(), dependTargets.end()};
-  options.problemFile = problem;
   options.progress = isatty(2);
+  return {};
+}
+
+Expected<CompileOptions> ModelFlags::read() {
+  CompileOptions options;
+  TMC_TRY(readModel(options));
+  TMC_TRY(readProgram(options));
+  TMC_TRY(readOffload(options));
+  TMC_TRY(readPlanning(options));
+  TMC_TRY(readOutput(options));
   return options;
 }
 

@@ -72,7 +72,7 @@ static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
   compile.model = base + ".mlir";
   compile.target = target;
   compile.output = base;
-  compile.lossChunk = 0; // The probe sets its own chunks.
+  compile.levers[kLossChunk].count = 0; // The probe sets its own chunks.
   compile.quiet = true;
   TMC_TRY(writeProbeFile(compile.model, probe.forward));
   TMC_TRY(compileModel(compile));

@@ -34,21 +34,21 @@ void tmc::warn(const std::string &message) {
   llvm::errs() << "tmc: warning: " << visible(message) << "\n";
 }
 
-/// Facts of this compilation that the emitted sources contain.
-static EmitOptions emitOptions(Compilation &compilation) {
-  const CompileOptions &options = compilation.options();
+/// Facts of a compiled step that the emitted sources contain.
+static EmitOptions emitOptions(const Compiled &compiled) {
+  const CompileOptions &options = compiled.candidate->options;
+  const PlanFigures &figures = compiled.step().figures;
   EmitOptions emit;
-  emit.model = compilation.modelName();
-  emit.backend = compilation.target().backend;
-  emit.target = compilation.target().compiledFor();
-  emit.budgetBytes = compilation.figures().budgetBytes;
-  emit.reservedBytes = compilation.figures().reservedBytes;
-  emit.predictedSeconds = compilation.figures().stepSeconds;
-  emit.unconstrainedSeconds = compilation.figures().unconstrainedSeconds;
+  emit.model = compiled.forward->model;
+  emit.backend = compiled.forward->device.backend;
+  emit.target = compiled.forward->device.compiledFor();
+  emit.budgetBytes = figures.budgetBytes;
+  emit.reservedBytes = figures.reservedBytes;
+  emit.predictedSeconds = figures.stepSeconds;
+  emit.unconstrainedSeconds = figures.unconstrainedSeconds;
   emit.fileDirectory = options.fileDirectory;
-  mem::ProgramOp program =
-      *compilation.module().getOps<mem::ProgramOp>().begin();
-  emit.entrySeconds = predictedSeconds(compilation.trace(), program);
+  mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
+  emit.entrySeconds = predictedSeconds(compiled.step().trace, program);
   return emit;
 }
 
@@ -58,28 +58,28 @@ struct NamedStep {
   StepInterface interface;
 };
 
-static Expected<void> writePlan(Compilation &compilation,
+static Expected<void> writePlan(const Compiled &compiled,
                                 OutputDirectory &directory,
                                 const std::string &identity) {
-  Planned planned = compilation.planned();
+  Planned planned = plannedOf(compiled);
   planned.identity = identity;
-  const Artifact emit = compilation.options().emit;
+  const Artifact emit = compiled.candidate->options.emit;
   if (emit == Artifact::Exe || emit == Artifact::Lib)
-    planned.library = libraryOf(compilation.options().name);
+    planned.library = libraryOf(compiled.candidate->options.name);
   return directory.write("plan.json", planJson(planned));
 }
 
 /// Writes the files of the output directory, except linked ones.
-static Expected<void> writeFiles(Compilation &compilation,
+static Expected<void> writeFiles(const Compiled &compiled,
                                  OutputDirectory &directory, NamedStep &step) {
-  const CompileOptions &options = compilation.options();
+  const CompileOptions &options = compiled.candidate->options;
   if (options.emit == Artifact::Plan)
-    return writePlan(compilation, directory, "");
-  EmitOptions emit = emitOptions(compilation);
-  Expected<StepText> source = compilation.print(emit);
+    return writePlan(compiled, directory, "");
+  EmitOptions emit = emitOptions(compiled);
+  Expected<StepText> source = printStep(compiled.module(), emit);
   if (!source)
     return std::move(source.failure());
-  const WeightSources &weights = *compilation.weights();
+  const WeightSources &weights = *compiled.forward->weights;
   step.text = std::move(*source);
   step.interface = {options.name,
                     identityOf({TMC_VERSION, options.name, step.text.whole,
@@ -88,28 +88,27 @@ static Expected<void> writeFiles(Compilation &compilation,
   step.text.whole += tail;
   step.text.main += tail;
   TMC_TRY(writeWeights(weights, step.interface.identity, directory));
-  mem::ProgramOp program =
-      *compilation.module().getOps<mem::ProgramOp>().begin();
+  mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
   const bool cuda = emit.backend == Backend::Cuda;
   std::vector<std::pair<std::string, std::string>> files = {
       {cuda ? "step.cu" : "step.cpp", step.text.whole},
       {"step.h", emitHeader(program, emit, step.interface)},
       {"step.mlir",
-       identityComment(step.interface.identity) + compilation.shapedText()},
-      {"report.html", planHtml(compilation.planned(), knownCurve(compilation))},
-      {"plan-trace.json", planTraceJson(compilation.trace())}};
+       identityComment(step.interface.identity) + compiled.step().shaped},
+      {"report.html", planHtml(plannedOf(compiled), knownCurve(compiled))},
+      {"plan-trace.json", planTraceJson(compiled.step().trace)}};
   if (!options.snapshot.empty())
     files.push_back({llvm::sys::path::filename(options.snapshot).str(),
-                     memorySnapshot(compilation.trace())});
+                     memorySnapshot(compiled.step().trace)});
   if (!options.trace.empty())
     files.push_back({llvm::sys::path::filename(options.trace).str(),
-                     stepTrace(compilation.trace())});
+                     stepTrace(compiled.step().trace)});
   for (const auto &[name, content] : files)
     TMC_TRY(directory.write(name, content));
-  return writePlan(compilation, directory, step.interface.identity);
+  return writePlan(compiled, directory, step.interface.identity);
 }
 
-static Expected<void> link(Compilation &compilation,
+static Expected<void> link(const Compiled &compiled,
                            const Installation &installation,
                            OutputDirectory &directory, const NamedStep &step) {
   auto header =
@@ -118,12 +117,12 @@ static Expected<void> link(Compilation &compilation,
     return Failure::world("can't read '" + installation.includeDir +
                           "/runtime/tmc.h'");
   TMC_TRY(directory.write("tmc.h", (*header)->getBuffer().str()));
-  const CompileOptions &options = compilation.options();
+  const CompileOptions &options = compiled.candidate->options;
   if (options.emit != Artifact::Exe && options.emit != Artifact::Lib)
     return {};
   // The pieces repeat step.cpp, and are removed after their compilation.
   std::string suffix =
-      compilation.target().backend == Backend::Cuda ? ".cu" : ".cpp";
+      compiled.forward->device.backend == Backend::Cuda ? ".cu" : ".cpp";
   std::vector<StepPiece> pieces;
   auto add = [&](const std::string &name, const std::string &text,
                  bool computes) {
@@ -140,20 +139,20 @@ static Expected<void> link(Compilation &compilation,
   if (!cache.warning().empty())
     llvm::errs() << "tmc: note: " << visible(cache.warning()) << "\n";
   return compileStep(
-      installation, compilation.target(), pieces,
+      installation, compiled.forward->device, pieces,
       {directory.staged(libraryOf(options.name)), directory.scratch(exports),
        options.emit == Artifact::Exe ? directory.staged("train") : ""},
       cache);
 }
 
 /// The depfile's rule: all written files, and the files that they depend on.
-static DependRule dependRule(const Compilation &compilation,
+static DependRule dependRule(const Compiled &compiled,
                              const Installation &installation,
                              const std::string &output,
                              const std::vector<std::string> &written) {
-  const CompileOptions &options = compilation.options();
+  const CompileOptions &options = compiled.candidate->options;
   DependRule rule{options.depfileTargets,
-                  filesOf(installation, compilation.target())};
+                  filesOf(installation, compiled.forward->device)};
   if (rule.targets.empty()) {
     // First the file that is always there and moved into place last.
     rule.targets = {output + "/plan.json"};
@@ -161,7 +160,7 @@ static DependRule dependRule(const Compilation &compilation,
       if (name != "plan.json")
         rule.targets.push_back(output + "/" + name);
   }
-  for (const std::string &file : compilation.filesRead())
+  for (const std::string &file : compiled.forward->files)
     rule.prerequisites.push_back(file);
   return rule;
 }
@@ -204,27 +203,27 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
       return std::move(output.failure());
     TMC_TRY(checkOutput(options, *output));
   }
-  Compilation compilation(options);
   Phase last = std::min(options.to.value_or(Phase::Place), Phase::Place);
   if (options.emit == Artifact::Mlir)
     last = std::min(last, Phase::Place);
-  Expected<void> done = compilation.runTo(last);
-  for (const std::string &warning : compilation.warnings())
+  Compiled compiled = compileTo(options, last);
+  Expected<void> &done = compiled.done;
+  for (const std::string &warning : compiled.warnings)
     warn(warning);
   if (!done)
     return done;
   if ((options.to && *options.to <= Phase::Place) ||
       options.emit == Artifact::Mlir) {
-    compilation.module().print(llvm::outs());
+    compiled.module().print(llvm::outs());
     return {};
   }
   if (options.to == Phase::Emit) {
     EmitOptions emit;
-    emit.model = compilation.modelName();
-    emit.backend = compilation.target().backend;
-    emit.target = compilation.target().compiledFor();
+    emit.model = compiled.forward->model;
+    emit.backend = compiled.forward->device.backend;
+    emit.target = compiled.forward->device.compiledFor();
     emit.fileDirectory = options.fileDirectory;
-    Expected<StepText> source = compilation.print(emit);
+    Expected<StepText> source = printStep(compiled.module(), emit);
     if (!source)
       return std::move(source.failure());
     llvm::outs() << source->whole;
@@ -238,18 +237,18 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
   if (!directory)
     return std::move(directory.failure());
   NamedStep step;
-  if (done = writeFiles(compilation, *directory, step); !done)
+  if (done = writeFiles(compiled, *directory, step); !done)
     return done;
   if (options.emit != Artifact::Plan)
-    if (done = link(compilation, *installation, *directory, step); !done)
+    if (done = link(compiled, *installation, *directory, step); !done)
       return done;
   std::vector<std::string> replaced;
-  if (compilation.weights() && compilation.weights()->tensors.empty() &&
+  if (compiled.forward->weights && compiled.forward->weights->tensors.empty() &&
       hasOldWeights(*output))
     replaced.push_back(kWeightsFile);
   DependRule rule;
   if (!options.depfile.empty()) {
-    rule = dependRule(compilation, *installation, *output, directory->names());
+    rule = dependRule(compiled, *installation, *output, directory->names());
     if (done = checkRule(rule); !done)
       return done;
   }
@@ -260,12 +259,12 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
       return done;
   if (options.quiet)
     return {};
-  llvm::errs() << visible(planTable(compilation.planned()) + "  wrote " +
+  llvm::errs() << visible(planTable(plannedOf(compiled)) + "  wrote " +
                           *output + "/\n");
-  if (const WeightSources *weights = compilation.weights();
+  if (const WeightSources *weights = compiled.forward->weights.get();
       weights && !weights->missing.empty())
     llvm::errs() << "tmc: note: the values of " << weights->missing.size()
-                 << " of " << compilation.values().size()
+                 << " of " << compiled.forward->values.size()
                  << " tensors aren't here: " << visible(weights->why)
                  << "; train with --weights FILE or --init random:SEED\n";
   return {};

@@ -18,25 +18,40 @@ static constexpr double kUseless = 0.25;
 
 namespace {
 
-/// A point of the grid: for each lever, the index of its value.
-enum Lever { kPrecision, kOptimizer, kChunk, kTiles, kPieces, kLevers };
+/// A point of the grid: for each lever, the index of its value. Micro-batches
+/// come last, the other levers in the order of their table.
 using Point = std::array<size_t, kLevers>;
+constexpr size_t kPieces = kLevers - 1;
+/// The places of the other levers in a point.
+using Others = std::array<size_t, kPieces>;
 /// A point without its number of micro-batches.
-using Column = std::array<size_t, kPieces>;
+using Column = Others;
+
+static_assert(kMicroBatches == 0, "micro-batches have the table's first row");
+constexpr size_t leverAt(size_t place) {
+  return place == kPieces ? size_t(kMicroBatches) : place + 1;
+}
+/// The place of a lever with another row than the first.
+constexpr size_t placeOf(LeverId lever) { return lever - 1; }
+
+constexpr Others otherPlaces() {
+  Others places = {};
+  for (size_t i = 0; i < kPieces; ++i)
+    places[i] = i;
+  return places;
+}
 
 Column columnOf(const Point &point) {
-  return {point[kPrecision], point[kOptimizer], point[kChunk], point[kTiles]};
+  Column column;
+  std::copy_n(point.begin(), kPieces, column.begin());
+  return column;
 }
 
 class LeverSearch {
 public:
   LeverSearch(const LeverSpace &space, const PlanSetting &plan,
               const LeverSearchOptions &options)
-      : space(space), plan(plan),
-        options(options), sizes{space.precisions.size(),
-                                space.optimizers.size(),
-                                space.lossChunks.size(), space.tiles.size(),
-                                space.microBatches.size()} {}
+      : space(space), plan(plan), options(options), sizes(sizesOf(space)) {}
 
   Expected<LeverChoice> run() {
     std::set<Point> wanted = options.wholeGrid ? grid() : firsts();
@@ -53,16 +68,23 @@ private:
   const LeverSpace &space;
   const PlanSetting &plan;
   const LeverSearchOptions &options;
-  const std::array<size_t, kLevers> sizes;
+  const Point sizes; // Numbers of values.
   std::map<Point, CoarsePlan> seen;
   std::map<Point, std::string> refused;
   std::optional<Failure> failure; // The failure of the first refused setting.
 
+  static Point sizesOf(const LeverSpace &space) {
+    Point sizes;
+    for (size_t place = 0; place < kLevers; ++place)
+      sizes[place] = space[leverAt(place)].size();
+    return sizes;
+  }
+
   LeverSetting settingOf(const Point &point) const {
-    return {space.microBatches[point[kPieces]],
-            space.precisions[point[kPrecision]],
-            space.optimizers[point[kOptimizer]],
-            space.lossChunks[point[kChunk]], space.tiles[point[kTiles]]};
+    LeverSetting setting;
+    for (size_t place = 0; place < kLevers; ++place)
+      setting[leverAt(place)] = space[leverAt(place)][point[place]];
+    return setting;
   }
 
   std::set<Point> grid() const {
@@ -82,8 +104,12 @@ private:
   /// of pieces and the largest number.
   std::set<Point> firsts() const {
     std::set<Point> points;
-    for (size_t pieces : {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1})
-      points.insert({sizes[kPrecision] - 1, 0, 0, 0, pieces});
+    Point point = {};
+    point[placeOf(kPrecision)] = sizes[placeOf(kPrecision)] - 1;
+    for (size_t pieces : {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1}) {
+      point[kPieces] = pieces;
+      points.insert(point);
+    }
     return points;
   }
 
@@ -146,7 +172,7 @@ private:
 
   /// Whether `value` of a lever was left out before, and its kernels take too
   /// long to come close to the best.
-  bool isHopeless(Lever lever, size_t value,
+  bool isHopeless(size_t lever, size_t value,
                   const std::pair<const Point, CoarsePlan> &best) const {
     const double limit = best.second.seconds * (1 + kClose);
     for (const auto &[point, made] : seen) {
@@ -180,7 +206,7 @@ private:
         return points;
     }
     if (best)
-      for (Lever lever : {kPrecision, kOptimizer, kChunk, kTiles})
+      for (size_t lever : otherPlaces())
         for (size_t value = 0; value < sizes[lever]; ++value) {
           Point point = best->first;
           point[lever] = value;
@@ -253,7 +279,7 @@ private:
   template <typename F>
   void wantTogether(const std::pair<const Point, CoarsePlan> &best,
                     F &&want) const {
-    auto difference = [&](Lever lever, size_t value) {
+    auto difference = [&](size_t lever, size_t value) {
       Point single = best.first;
       single[lever] = value;
       auto found = seen.find(single);
@@ -265,8 +291,8 @@ private:
     const std::set<Point> all = grid();
     for (auto at = all.rbegin(); at != all.rend(); ++at) {
       double base = best.second.baseSeconds;
-      for (Lever lever : {kPrecision, kOptimizer, kChunk, kTiles, kPieces})
-        base += difference(lever, (*at)[lever]);
+      for (size_t place = 0; place < kLevers; ++place)
+        base += difference(place, (*at)[place]);
       if (base < best.second.seconds && done.insert(columnOf(*at)).second)
         want(*at);
     }
@@ -276,7 +302,7 @@ private:
   /// whole batch doesn't fit if pieces of it don't fit.
   void wantAlternatives(const Point &best, std::set<Point> &points) const {
     for (const auto &[point, made] : seen)
-      if (point[kPrecision] == best[kPrecision] &&
+      if (point[placeOf(kPrecision)] == best[placeOf(kPrecision)] &&
           point[kPieces] < best[kPieces] && !made.fits)
         return;
     Point whole = best;
@@ -314,8 +340,8 @@ private:
     });
     std::stable_sort(made.ranked.begin(), end,
                      [&](const LeverSetting &a, const LeverSetting &b) {
-                       return std::pair(harmOf(a), a.microBatches) <
-                              std::pair(harmOf(b), b.microBatches);
+                       return std::pair(harmOf(a), a[kMicroBatches]) <
+                              std::pair(harmOf(b), b[kMicroBatches]);
                      });
     return made;
   }
@@ -326,15 +352,16 @@ private:
 std::vector<ChosenLever>
 LeverChoice::alternatives(const LeverSetting &chosen) const {
   std::vector<ChosenLever> levers;
-  // `text` of a setting is the lever's value, whose harm rises along `values`.
-  auto tell = [&](const char *name, const std::vector<std::string> &values,
-                  llvm::function_ref<std::string(const LeverSetting &)> text) {
+  for (size_t id = 0; id < kLevers; ++id) {
+    // Their harm rises.
+    const std::vector<LeverValue> &values = space[id];
     if (values.size() < 2)
-      return;
-    ChosenLever lever{name, text(chosen), "", -1};
-    const auto at = llvm::find(values, lever.value);
+      continue;
+    const Lever &row = leverTable()[id];
+    ChosenLever lever{row.flag, row.text(chosen[id]), "", -1};
+    const auto at = llvm::find(values, chosen[id]);
     auto isAnswer = [&](const LeverSetting &setting) {
-      const auto other = llvm::find(values, text(setting));
+      const auto other = llvm::find(values, setting[id]);
       return at == values.begin() ? other != at : other < at;
     };
     for (const LeverSetting &setting : ranked) {
@@ -342,7 +369,7 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
         continue;
       if (lever.seconds >= 0 && seen.at(setting).seconds >= lever.seconds)
         continue;
-      lever.instead = text(setting);
+      lever.instead = row.text(setting[id]);
       lever.seconds = seen.at(setting).seconds;
     }
     // A setting without a plan may still take less.
@@ -351,34 +378,13 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
       if (!plan.isLeftOut || !isAnswer(setting) ||
           (least >= 0 && plan.provenSeconds >= least))
         continue;
-      lever.instead = text(setting);
+      lever.instead = row.text(setting[id]);
       lever.atLeast = plan.provenSeconds;
     }
     if (lever.atLeast >= 0)
       lever.seconds = -1;
     levers.push_back(std::move(lever));
-  };
-  auto pieces = [](const LeverSetting &s) {
-    return std::to_string(s.microBatches);
-  };
-  auto rows = [](const LeverSetting &s) {
-    return s.lossChunk ? std::to_string(*s.lossChunk) : std::string("auto");
-  };
-  auto tilesOf = [](const LeverSetting &s) { return std::to_string(s.tiles); };
-  std::vector<std::string> counts, chunks, tiles;
-  for (int64_t count : space.microBatches)
-    counts.push_back(std::to_string(count));
-  for (int64_t count : space.tiles)
-    tiles.push_back(std::to_string(count));
-  for (const std::optional<int64_t> &chunk : space.lossChunks)
-    chunks.push_back(rows({1, "", "", chunk}));
-  tell("micro-batches", counts, pieces);
-  tell("precision", space.precisions,
-       [](const LeverSetting &s) { return s.precision; });
-  tell("optimizer", space.optimizers,
-       [](const LeverSetting &s) { return s.optimizer; });
-  tell("loss-chunk", chunks, rows);
-  tell("tiles", tiles, tilesOf);
+  }
   return levers;
 }
 

@@ -6,6 +6,7 @@
 #ifndef TMC_COMPILER_PIPELINE_OPTIONS_H
 #define TMC_COMPILER_PIPELINE_OPTIONS_H
 
+#include "compiler/pipeline/Levers.h"
 #include "compiler/support/Failure.h"
 #include "compiler/target/Target.h"
 #include "passes/Offload.h"
@@ -51,9 +52,6 @@ enum class NarrowCopies {
   Cast, // Casts in each step.
 };
 
-/// Instead of a count: tmc chooses it (LeverSpace.h).
-inline constexpr int64_t kAuto = -1;
-
 struct CompileOptions {
   std::string model; // Path of the model file: ONNX, or IR (.mlir).
   /// None: the memory of the target.
@@ -62,15 +60,15 @@ struct CompileOptions {
   std::optional<int64_t> batch;
   std::map<std::string, int64_t> dims;
   std::string loss;
-  /// For `optimizer` and `precision`, "auto" instead of the first name: tmc
-  /// chooses.
-  std::string optimizer = "adamw"; // passes/Optimizers.h
-  std::string precision = "f32";   // passes/Precision.h
-  std::string lossScale = "auto";  // passes/LossScale.h; dynamic for fp16
+  /// Micro-batches, precision (passes/Precision.h), optimizer
+  /// (passes/Optimizers.h), rows of logits that are held at once (0: all; none:
+  /// the smallest number that costs no time and changes no bit, which only the
+  /// cpu's product guarantees), tiles (passes/Tile.cpp). Each may be free.
+  LeverSetting levers;
+  std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
   std::vector<std::string> outputs; // The model's, kept beside the loss.
-  int64_t microBatches = 1;         // Or kAuto.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.
   OffloadSpec offload;
@@ -79,11 +77,6 @@ struct CompileOptions {
   std::string fileDirectory;
   /// Percent of the planner's default amount of counted work.
   int64_t effort = 100;
-  /// Rows of logits that are held at once, 0: all. None: the smallest number
-  /// that costs no time and changes no bit, which only the cpu's product
-  /// guarantees. Or kAuto.
-  std::optional<int64_t> lossChunk;
-  int64_t tiles = 1; // passes/Tile.cpp, or kAuto.
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string weights;     // A .safetensors file; empty: the model's own.

@@ -4,7 +4,6 @@
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/StepUpdates.h"
-#include "compiler/pipeline/Pipeline.h"
 #include "compiler/pipeline/StateStep.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "dialects/mem/Mem.h"
@@ -177,7 +176,7 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   PlanTrace &trace = form.trace;
   trace.model = llvm::sys::path::stem(request.asked.model).str();
   trace.target = request.device.name;
-  trace.precision = request.asked.precision;
+  trace.precision = request.asked.levers.name(kPrecision);
   trace.budgetBytes = plan.budgetBytes;
   placePlanTrace(trace, module);
   PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
@@ -188,7 +187,7 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   plan.kernelSeconds = secondsOf(record.unconstrainedCostPs);
   plan.recomputedOps = record.recomputedOps;
   trace.stepSeconds = plan.stepSeconds;
-  plan.microBatches = request.asked.microBatches;
+  plan.microBatches = request.asked.levers.count(kMicroBatches);
   for (size_t i = 0; i < planning::kNumClasses; ++i)
     if (record.peakByClass[i] >= 0)
       plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
@@ -413,22 +412,12 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
   return failure;
 }
 
-void tmc::measureUnsplit(StepForm &form, const PlanRequest &request) {
-  if (request.asked.microBatches <= 1)
-    return;
+void tmc::measureUnsplit(StepForm &form, ModuleOp unsplit,
+                         const Target &device) {
   PlanFigures &plan = form.figures;
-  CompileOptions whole = request.asked;
-  whole.microBatches = 1;
-  whole.emit = Artifact::Plan; // No weights are needed.
-  whole.narrowCopies =
-      plan.keptCopyBytes ? NarrowCopies::Kept : NarrowCopies::Cast;
-  whole.progress = false;
-  Compilation unsplit(whole);
-  if (!unsplit.runTo(Phase::Shape))
-    return;
-  for (train::StepOp step : unsplit.module().getOps<train::StepOp>()) {
+  for (train::StepOp step : unsplit.getOps<train::StepOp>()) {
     sinkUpdates(step);
-    FailureOr<StepProblem> stated = buildProblem(step, request.device);
+    FailureOr<StepProblem> stated = buildProblem(step, device);
     if (failed(stated))
       return;
     planning::Problem &problem = stated->problem;

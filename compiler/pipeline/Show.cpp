@@ -51,9 +51,9 @@ static Expected<void> writeFile(const std::string &path,
 
 Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   options.emit = Artifact::Plan;
-  Compilation compilation(options);
-  Expected<void> done = compilation.runTo(Phase::Place);
-  for (const std::string &warning : compilation.warnings())
+  Compiled compiled = compileTo(options, Phase::Place);
+  Expected<void> &done = compiled.done;
+  for (const std::string &warning : compiled.warnings)
     warn(warning);
   bool infeasible = !done && done.failure().kind == FailureKind::OverBudget;
   if (!done && !infeasible)
@@ -62,12 +62,12 @@ Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   if (show.sweep) {
     // The curve doesn't depend on the requested budget.
     if (hasFreeLevers(options) || !options.offload.isNone()) {
-      Expected<Curve> made = sweepLevers(options);
+      Expected<Curve> made = sweepLevers(*compiled.forward, options);
       if (!made)
         return std::move(made.failure());
       curve = *std::move(made);
     } else {
-      curve = sweep(compilation);
+      curve = sweep(compiled);
     }
     if (show.output.empty()) {
       llvm::outs() << visible(curveCsv(curve));
@@ -78,17 +78,17 @@ Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
         TMC_TRY(writeFile(name, content));
     }
   } else if (show.json) {
-    llvm::outs() << planJson(compilation.planned());
+    llvm::outs() << planJson(plannedOf(compiled));
   } else if (done) {
-    llvm::outs() << visible(planTable(compilation.planned()));
+    llvm::outs() << visible(planTable(plannedOf(compiled)));
   }
   if (!done)
     return done;
-  const PlanTrace &trace = compilation.trace();
+  const PlanTrace &trace = compiled.step().trace;
   if (!show.report.empty())
     TMC_TRY(writeFile(show.report,
-                      planHtml(compilation.planned(),
-                               show.sweep ? curve : knownCurve(compilation))));
+                      planHtml(plannedOf(compiled),
+                               show.sweep ? curve : knownCurve(compiled))));
   if (!show.snapshot.empty())
     TMC_TRY(writeFile(show.snapshot, memorySnapshot(trace)));
   if (!show.trace.empty())
@@ -124,11 +124,11 @@ Expected<void> tmc::explainPlan(CompileOptions options,
     return printReasons(*trace, glob);
   }
   options.emit = Artifact::Plan;
-  Compilation compilation(options);
-  Expected<void> done = compilation.runTo(Phase::Place);
-  for (const std::string &warning : compilation.warnings())
+  Compiled compiled = compileTo(options, Phase::Place);
+  Expected<void> &done = compiled.done;
+  for (const std::string &warning : compiled.warnings)
     warn(warning);
   if (!done)
     return done;
-  return printReasons(compilation.trace(), glob);
+  return printReasons(compiled.step().trace, glob);
 }

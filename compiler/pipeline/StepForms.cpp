@@ -76,9 +76,6 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   if (!request.asked.offload.isNone() && !form.coarse)
     if (Expected<CoarsePlan> made = planCoarsely(form, other, request); !made)
       return std::move(made.failure());
-  // The figures of the step before it had two forms hold for both.
-  other.figures.lossChunk = form.figures.lossChunk;
-  other.figures.tiles = form.figures.tiles;
   if (isWorse(form, other))
     std::swap(form, other);
   searchAhead(other, request);

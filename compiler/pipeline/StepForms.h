@@ -1,8 +1,9 @@
 // StepForms.h - plans of a step that has one form, or two.
 //
-// On GPUs a step in 16 bits has two forms with the same bits: its updates keep
-// narrow copies of the parameters, which take two more bytes for each
-// parameter, or the step begins with casts, which take time. Both are planned:
+// A form is the program of one setting of --narrow-copies. On GPUs a step in 16
+// bits has two forms with the same bits: its updates keep narrow copies of the
+// parameters, which take two more bytes for each parameter, or the step begins
+// with casts, which take time. Both are planned:
 //
 //     kept  | plan, lower, place |
 //     cast  | search ............| plan, lower, place |   the faster one
@@ -18,6 +19,7 @@
 
 #include "compiler/pipeline/CoarsePlan.h"
 #include "compiler/pipeline/Options.h"
+#include "compiler/pipeline/RunPasses.h"
 #include "compiler/planning/driver/PlanAhead.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
@@ -28,10 +30,10 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileUtilities.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tmc {
 
@@ -39,6 +41,7 @@ namespace tmc {
 struct StepForm {
   mlir::OwningOpRef<mlir::ModuleOp> module; // Null: there is no such form.
   std::string shaped;                       // Its text before it is planned.
+  NarrowCopies copies = NarrowCopies::Cast; // Its setting: Kept or Cast.
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.
@@ -52,26 +55,27 @@ struct StepForm {
 };
 
 /// The budgets of a step: memory of `device`, of the host, and files.
-PerSpace<int64_t> budgetsOf(const CompileOptions &asked, const Target &device);
+PerSpace<int64_t> budgetsOf(const CompileOptions &asked,
+                            const Target &device);
 
 /// The input of planning: options, target, budgets.
 struct PlanRequest {
   const CompileOptions &asked;
   const Target &device;
   PerSpace<int64_t> budgets;
-  Phase last = Phase::Place; // Plan, Lower or Place.
-  /// Runs a phase's passes on a module; a failure has the diagnostics.
-  std::function<Expected<void>(
-      mlir::ModuleOp, Phase,
-      const std::function<void(mlir::OpPassManager &)> &)>
-      runPasses;
-  std::function<void(const std::string &)> say; // Shows progress.
+  std::vector<std::string> *warnings; // Those of passes are appended.
+  Phase last = Phase::Place;          // Plan, Lower or Place.
   /// Another form has a plan within the budget: claims about smaller budgets of
   /// this form aren't needed.
   bool isFittedOtherwise = false;
   /// One of several settings of levers. Moving values counts as a setting, too.
   bool isCandidate = false;
 
+  Expected<void> runPasses(mlir::ModuleOp module, Phase phase,
+                           const BuildPasses &build) const {
+    return tmc::runPasses(module, phase, build, asked, device, *warnings);
+  }
+  void say(const std::string &what) const { showProgress(asked, what); }
   planning::Effort effort() const {
     return planning::Effort::interactive().scaled(asked.effort);
   }
@@ -96,9 +100,11 @@ void searchAhead(StepForm &form, const PlanRequest &request);
 /// that would fit, and the peak of the smallest plan.
 Failure overBudget(const StepForm &form, int64_t budgetBytes);
 
-/// Writes the bytes that a planned form would need without micro-batches into
-/// its figures; leaves them open if that can't be planned.
-void measureUnsplit(StepForm &form, const PlanRequest &request);
+/// Writes the bytes and seconds of `unsplit`, the shaped step without
+/// micro-batches, into the figures of a planned form; leaves them open if its
+/// problem can't be stated.
+void measureUnsplit(StepForm &form, mlir::ModuleOp unsplit,
+                    const Target &device);
 
 } // namespace tmc
 

@@ -1,5 +1,7 @@
 #include "compiler/pipeline/Sweep.h"
 
+#include "compiler/pipeline/PlanLevers.h"
+
 #include <cmath>
 
 using namespace tmc;
@@ -34,13 +36,12 @@ static int64_t baseCostOf(ArrayRef<planning::PlanCache *> caches) {
   return least;
 }
 
-/// A curve without points, with the figures of the compilation's own plan.
-static Curve emptyCurve(Compilation &compilation) {
+/// A curve without points, with the figures of a plan.
+static Curve emptyCurve(const Forward &forward, const PlanFigures &plan) {
   Curve curve;
-  curve.model = compilation.modelName();
-  curve.target = compilation.target().name;
+  curve.model = forward.model;
+  curve.target = forward.device.name;
   curve.plan.arenaBytes = -1;
-  const PlanFigures &plan = compilation.figures();
   if (plan.arenaBytes.device() >= 0) {
     curve.plan.arenaBytes = plan.arenaBytes.device() + plan.reservedBytes;
     curve.plan.budgetBytes =
@@ -51,10 +52,10 @@ static Curve emptyCurve(Compilation &compilation) {
   return curve;
 }
 
-Curve tmc::knownCurve(Compilation &compilation) {
-  Curve curve = emptyCurve(compilation);
+Curve tmc::knownCurve(const Compiled &compiled) {
+  Curve curve = emptyCurve(*compiled.forward, compiled.step().figures);
   curve.isSparse = true;
-  std::vector<planning::PlanCache *> caches = compilation.caches();
+  std::vector<planning::PlanCache *> caches = compiled.candidate->caches();
   for (planning::PlanCache *cache : caches)
     for (const planning::FittedPlan *plan : cache->frontier()) {
       int64_t reserved = cache->problem().reservedBytes;
@@ -88,9 +89,9 @@ cheapestWithin(ArrayRef<planning::PlanCache *> caches, int64_t budget) {
   return best;
 }
 
-Curve tmc::sweep(Compilation &compilation, int count) {
-  Curve curve = emptyCurve(compilation);
-  std::vector<planning::PlanCache *> caches = compilation.caches();
+Curve tmc::sweep(const Compiled &compiled, int count) {
+  Curve curve = emptyCurve(*compiled.forward, compiled.step().figures);
+  std::vector<planning::PlanCache *> caches = compiled.candidate->caches();
   if (caches.empty())
     return curve;
   int64_t from = INT64_MAX, to = 0;
@@ -135,17 +136,18 @@ Curve tmc::sweep(Compilation &compilation, int count) {
   return curve;
 }
 
-Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
-  Compilation compilation(options);
-  TMC_TRY(compilation.runTo(Phase::Import));
-  Expected<LeverChoice> free = compilation.leversWithin(-1);
+Expected<Curve> tmc::sweepLevers(const Forward &forward,
+                                 const CompileOptions &options, int count) {
+  LeverJob job(forward, options);
+  job.asked.budgetBytes.device() = kNoLimit;
+  Expected<LeverChoice> free = searchLevers(job, Keep::All);
   if (!free)
     return std::move(free.failure());
-  Curve curve = emptyCurve(compilation);
+  Curve curve = emptyCurve(forward, PlanFigures());
   if (free->ranked.empty())
     return curve;
   const CoarsePlan &best = free->seen.at(free->ranked[0]);
-  Expected<int64_t> impossible = compilation.impossibleBelow(*free);
+  Expected<int64_t> impossible = impossibleBelow(job, *free);
   if (!impossible)
     return std::move(impossible.failure());
   const int64_t least = std::min(best.neededBytes, *impossible);
@@ -154,7 +156,8 @@ Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
   CurvePoint before;
   for (int i = 0; i < count; ++i) {
     const int64_t budget = least + (most - least) / (count - 1) * i;
-    Expected<LeverChoice> made = compilation.leversWithin(budget);
+    job.asked.budgetBytes.device() = budget;
+    Expected<LeverChoice> made = searchLevers(job, Keep::All);
     if (!made)
       return std::move(made.failure());
     CurvePoint point;

@@ -1,4 +1,4 @@
-// Sweep.h - the curve of a planned compilation: how predicted time falls as
+// Sweep.h - the curve of a planned step: how predicted time falls as
 // memory grows.
 //
 // A sweep plans for a row of budgets, which takes several times as long as one
@@ -14,16 +14,17 @@
 namespace tmc {
 
 /// The curve of the plans already in the cache: no work, and few points.
-Curve knownCurve(Compilation &compilation);
+Curve knownCurve(const Compiled &compiled);
 
-/// Plans for about `count` budgets of a planned compilation. Empty if no plan
-/// is known.
-Curve sweep(Compilation &compilation, int count = 16);
+/// Plans for about `count` budgets of a planned step. Empty if no plan is
+/// known.
+Curve sweep(const Compiled &compiled, int count = 16);
 
 /// The curve of coarse plans for a step with free levers or moves: for each
-/// budget the fastest setting of the levers. Errors: those of an import, and of
-/// a model that supports no setting.
-Expected<Curve> sweepLevers(const CompileOptions &options, int count = 16);
+/// budget the fastest setting of the levers. Errors: those of a model that
+/// supports no setting.
+Expected<Curve> sweepLevers(const Forward &forward,
+                            const CompileOptions &options, int count = 16);
 
 } // namespace tmc
 

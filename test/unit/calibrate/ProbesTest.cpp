@@ -26,13 +26,13 @@ TEST(Probes, CompileToTheKernelsThatModelsHave) {
     llvm::raw_fd_ostream(fd, true) << probe.forward;
     CompileOptions options;
     options.model = path.str().str();
-    Compilation compilation(options);
-    Expected<void> done = compilation.runTo(Phase::Place);
+    Compiled compiled = compileTo(options, Phase::Place);
+    Expected<void> &done = compiled.done;
     llvm::sys::fs::remove(path);
     ASSERT_TRUE(bool(done))
         << probe.name << ": " << done.failure().message
         << (done.failure().notes.empty() ? "" : "\n" + done.failure().notes[0]);
-    compilation.module().walk([&](mem::LaunchOp launch) {
+    compiled.module().walk([&](mem::LaunchOp launch) {
       families.insert(launch.getGenerated() ? "Fused"
                                             : launch.getCallee().str());
     });

@@ -326,13 +326,13 @@ bool sameBits(ArrayRef<Tensor> a, ArrayRef<Tensor> b) {
 
 /// The step of a model of the tests as its kernels and views.
 void takeModel(Groups &groups, StringRef path, CompileOptions options,
-               std::vector<std::unique_ptr<Compilation>> &kept) {
+               std::vector<Compiled> &kept) {
   options.model = (TMC_SOURCE_DIR "/" + path).str();
   options.target = "cpu";
-  kept.push_back(std::make_unique<Compilation>(options));
-  Expected<void> done = kept.back()->runTo(Phase::Shape);
+  kept.push_back(compileTo(options, Phase::Shape));
+  Expected<void> &done = kept.back().done;
   ASSERT_TRUE(bool(done)) << done.failure().message;
-  groups.take(kept.back()->module(), -1);
+  groups.take(kept.back().module(), -1);
 }
 
 } // namespace
@@ -340,7 +340,7 @@ void takeModel(Groups &groups, StringRef path, CompileOptions options,
 TEST(FusedText, ComputesWhatItsRegionMeans) {
   std::unique_ptr<MLIRContext> context = makeContext();
   std::vector<OwningOpRef<ModuleOp>> steps;
-  std::vector<std::unique_ptr<Compilation>> models;
+  std::vector<Compiled> models;
   Groups groups;
   for (uint64_t seed = 0; int64_t(groups.list.size()) < kRandomGroups; ++seed) {
     GraphOptions options;

@@ -15,19 +15,57 @@ using namespace tmc;
 
 namespace {
 
+LeverValue count(int64_t number) { return {number, ""}; }
+LeverValue name(std::string text) { return {{}, std::move(text)}; }
+
+std::vector<LeverValue> counts(const std::vector<int64_t> &numbers) {
+  std::vector<LeverValue> values;
+  for (int64_t number : numbers)
+    values.push_back(count(number));
+  return values;
+}
+
+std::vector<LeverValue> names(const std::vector<std::string> &texts) {
+  std::vector<LeverValue> values;
+  for (const std::string &text : texts)
+    values.push_back(name(text));
+  return values;
+}
+
+/// Every lever is pinned to its default.
+LeverSpace pinnedSpace() {
+  LeverSpace space;
+  for (size_t lever = 0; lever < kLevers; ++lever)
+    space.values[lever] = {LeverSetting()[lever]};
+  return space;
+}
+
 LeverSpace wholeSpace() {
-  return {{1, 2, 4, 8, 16, 32, 64},
-          {"f32", "tf32", "bf16"},
-          {"adamw", "adamw8bit", "adamw4bit"},
-          {std::nullopt, 256}};
+  LeverSpace space = pinnedSpace();
+  space.values[kMicroBatches] = counts({1, 2, 4, 8, 16, 32, 64});
+  space.values[kPrecision] = names({"f32", "tf32", "bf16"});
+  space.values[kOptimizer] = names({"adamw", "adamw8bit", "adamw4bit"});
+  space.values[kLossChunk] = {LeverValue(), count(256)};
+  return space;
 }
 
 /// Tiles instead of chunks of the loss.
 LeverSpace tiledSpace() {
   LeverSpace space = wholeSpace();
-  space.lossChunks = {std::nullopt};
-  space.tiles = {1, 4, 16};
+  space.values[kLossChunk] = {LeverValue()};
+  space.values[kTiles] = counts({1, 4, 16});
   return space;
+}
+
+LeverSetting settingOf(int64_t pieces, std::string precision,
+                       std::string optimizer,
+                       std::optional<int64_t> chunk = std::nullopt) {
+  LeverSetting setting;
+  setting[kMicroBatches].count = pieces;
+  setting[kPrecision].name = std::move(precision);
+  setting[kOptimizer].name = std::move(optimizer);
+  setting[kLossChunk].count = chunk;
+  return setting;
 }
 
 /// A step whose activations shrink with its pieces and tiles, whose states
@@ -65,15 +103,16 @@ struct Step {
 
   CoarsePlan plan(const LeverSetting &s, double useless = HUGE_VAL) const {
     CoarsePlan plan;
-    double tiled = 1 - inside + inside / double(s.tiles);
-    double need = states.at(s.optimizer) + kept +
-                  (activations * tiled * width.at(s.precision) +
-                   (s.lossChunk ? 0 : logits)) /
-                      double(s.microBatches);
-    plan.baseSeconds = kernels.at(s.precision) + update.at(s.optimizer) +
-                       launch * double(s.microBatches) +
-                       launch / 10 * double(s.tiles - 1) +
-                       (s.lossChunk ? launch : 0);
+    double tiled = 1 - inside + inside / double(s.count(kTiles));
+    double need = states.at(s.name(kOptimizer)) + kept +
+                  (activations * tiled * width.at(s.name(kPrecision)) +
+                   (s[kLossChunk].count ? 0 : logits)) /
+                      double(s.count(kMicroBatches));
+    plan.baseSeconds = kernels.at(s.name(kPrecision)) +
+                       update.at(s.name(kOptimizer)) +
+                       launch * double(s.count(kMicroBatches)) +
+                       launch / 10 * double(s.count(kTiles) - 1) +
+                       (s[kLossChunk].count ? launch : 0);
     if (plan.baseSeconds >= useless) {
       plan.isLeftOut = true;
       plan.provenSeconds = plan.baseSeconds;
@@ -140,8 +179,9 @@ TEST(LeverSearch, TakesTheLeastHarmOfEquals) {
     CoarsePlan made;
     made.fits = true;
     // Each lever gains, but less than what counts.
-    made.seconds = made.baseSeconds = 1 - (s.precision == "bf16" ? 0.002 : 0) -
-                                      (s.optimizer == "adamw" ? 0 : 0.002);
+    made.seconds = made.baseSeconds =
+        1 - (s.name(kPrecision) == "bf16" ? 0.002 : 0) -
+        (s.name(kOptimizer) == "adamw" ? 0 : 0.002);
     return made;
   };
   Expected<LeverChoice> found = choose(wholeSpace(), plan);
@@ -154,14 +194,14 @@ TEST(LeverSearch, LeavesOutWhatCantBe) {
   step.budget = 100;
   auto plan = [&](const LeverSetting &s,
                   double useless) -> Expected<CoarsePlan> {
-    if (s.microBatches > 1)
+    if (s.count(kMicroBatches) > 1)
       return Failure::unsupported("can't be cut");
     return step.plan(s, useless);
   };
   Expected<LeverChoice> found = choose(wholeSpace(), plan);
   ASSERT_TRUE(bool(found));
   EXPECT_FALSE(found->refused.empty());
-  EXPECT_EQ(found->ranked[0].microBatches, 1);
+  EXPECT_EQ(found->ranked[0].count(kMicroBatches), 1);
   auto never = [&](const LeverSetting &, double) -> Expected<CoarsePlan> {
     return Failure::unsupported("can't be at all");
   };
@@ -170,7 +210,7 @@ TEST(LeverSearch, LeavesOutWhatCantBe) {
   EXPECT_EQ(none.failure().message, "can't be at all");
   auto defect = [&](const LeverSetting &s,
                     double useless) -> Expected<CoarsePlan> {
-    if (s.microBatches > 1)
+    if (s.count(kMicroBatches) > 1)
       return Failure::defect("wrong");
     return step.plan(s, useless);
   };
@@ -180,7 +220,9 @@ TEST(LeverSearch, LeavesOutWhatCantBe) {
 TEST(LeverSearch, TellsWhatOthersTakeAtLeast) {
   auto plan = [](const LeverSetting &s, double useless) {
     CoarsePlan made;
-    made.baseSeconds = s.precision == "bf16" ? 1 : s.precision == "f32" ? 3 : 2;
+    made.baseSeconds = s.name(kPrecision) == "bf16"  ? 1
+                       : s.name(kPrecision) == "f32" ? 3
+                                                     : 2;
     made.isLeftOut = made.baseSeconds >= useless;
     made.fits = !made.isLeftOut;
     (made.fits ? made.seconds : made.provenSeconds) = made.baseSeconds;
@@ -198,12 +240,15 @@ TEST(LeverSearch, TellsWhatOthersTakeAtLeast) {
 TEST(LeverSearch, TellsWhatOtherValuesComeTo) {
   auto plan = [](const LeverSetting &s, double) -> Expected<CoarsePlan> {
     CoarsePlan made;
-    made.fits = s.precision != "f32" || s.microBatches > 8;
-    made.baseSeconds = s.precision == "bf16" ? 1 : 2;
-    made.seconds = made.fits ? made.baseSeconds + 0.1 * s.microBatches : -1;
+    made.fits = s.name(kPrecision) != "f32" || s.count(kMicroBatches) > 8;
+    made.baseSeconds = s.name(kPrecision) == "bf16" ? 1 : 2;
+    made.seconds =
+        made.fits ? made.baseSeconds + 0.1 * s.count(kMicroBatches) : -1;
     return made;
   };
-  LeverSpace space = {{1, 4, 16}, {"f32", "bf16"}, {"adamw"}, {std::nullopt}};
+  LeverSpace space = pinnedSpace();
+  space.values[kMicroBatches] = counts({1, 4, 16});
+  space.values[kPrecision] = names({"f32", "bf16"});
   Expected<LeverChoice> found = choose(space, plan, /*wholeGrid=*/true);
   ASSERT_TRUE(bool(found));
   std::vector<ChosenLever> levers = found->alternatives(found->ranked[0]);
@@ -220,30 +265,54 @@ TEST(LeverSpace, FollowsFlagsAndTarget) {
   CompileOptions asked;
   EXPECT_FALSE(hasFreeLevers(asked));
   EXPECT_TRUE(leverSpaceOf(asked, *targetNamed("cpu"), 8).isPinned());
-  asked.microBatches = kAuto;
-  asked.precision = "auto,lm_head=f32";
-  asked.optimizer = "auto(clip=1.0)";
+  asked.levers[kMicroBatches].count = kAuto;
+  asked.levers[kPrecision].name = "auto,lm_head=f32";
+  asked.levers[kOptimizer].name = "auto(clip=1.0)";
   EXPECT_TRUE(hasFreeLevers(asked));
   LeverSpace space = leverSpaceOf(asked, *targetNamed("cuda:rtx3060"), 12);
-  EXPECT_EQ(space.microBatches, (std::vector<int64_t>{1, 2, 4, 12}));
-  EXPECT_EQ(space.precisions,
-            (std::vector<std::string>{"f32,lm_head=f32", "tf32,lm_head=f32",
-                                      "bf16,lm_head=f32"}));
-  EXPECT_EQ(space.optimizers,
-            (std::vector<std::string>{"adamw(clip=1.0)", "adamw8bit(clip=1.0)",
+  EXPECT_EQ(space[kMicroBatches], counts({1, 2, 4, 12}));
+  EXPECT_EQ(space[kPrecision],
+            names({"f32,lm_head=f32", "tf32,lm_head=f32", "bf16,lm_head=f32"}));
+  EXPECT_EQ(space[kOptimizer], names({"adamw(clip=1.0)", "adamw8bit(clip=1.0)",
                                       "adamw4bit(clip=1.0)"}));
-  EXPECT_EQ(space.lossChunks.size(), 1u);
-  EXPECT_EQ(space.tiles, (std::vector<int64_t>{1}));
-  asked.tiles = kAuto;
-  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cpu"), 12).tiles,
-            (std::vector<int64_t>{1, 4, 16}));
-  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"), 1).precisions[1],
-            "fp16,lm_head=f32");
-  EXPECT_LT(harmOf({8, "f32", "adamw", 256}), harmOf({1, "tf32", "adamw", {}}));
-  EXPECT_LT(harmOf({1, "f32", "adamw8bit", {}}),
-            harmOf({1, "bf16,lm_head=f32", "adamw", {}}));
-  EXPECT_LT(harmOf({1, "bf16", "adamw8bit", {}}),
-            harmOf({1, "f32", "adamw4bit(clip=1.0)", {}}));
+  EXPECT_EQ(space[kLossChunk].size(), 1u);
+  EXPECT_EQ(space[kTiles], counts({1}));
+  asked.levers[kTiles].count = kAuto;
+  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cpu"), 12)[kTiles],
+            counts({1, 4, 16}));
+  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"), 1)[kPrecision][1],
+            name("fp16,lm_head=f32"));
+  EXPECT_LT(harmOf(settingOf(8, "f32", "adamw", 256)),
+            harmOf(settingOf(1, "tf32", "adamw")));
+  EXPECT_LT(harmOf(settingOf(1, "f32", "adamw8bit")),
+            harmOf(settingOf(1, "bf16,lm_head=f32", "adamw")));
+  EXPECT_LT(harmOf(settingOf(1, "bf16", "adamw8bit")),
+            harmOf(settingOf(1, "f32", "adamw4bit(clip=1.0)")));
+}
+
+TEST(Levers, ReadTheirFlags) {
+  const Lever &pieces = leverTable()[kMicroBatches];
+  const Lever &rows = leverTable()[kLossChunk];
+  EXPECT_EQ(*pieces.parse(""), count(1));
+  EXPECT_EQ(*pieces.parse("auto"), count(kAuto));
+  EXPECT_EQ(*rows.parse(""), LeverValue());
+  EXPECT_EQ(*rows.parse("all"), count(0));
+  EXPECT_EQ(pieces.parse("all").failure().message,
+            "--micro-batches=all is no positive number or 'auto'");
+  EXPECT_EQ(rows.parse("0").failure().message,
+            "--loss-chunk=0 is no positive number, 'all' or 'auto'");
+}
+
+TEST(Levers, AreNamedByFlagsFromLittleHarmToMuch) {
+  CompileOptions asked, other;
+  other.levers = settingOf(4, "bf16", "adamw8bit", 256);
+  other.levers[kTiles].count = 4;
+  other.offload = OffloadSpec::all();
+  EXPECT_EQ(flagsOf(asked, other),
+            "--micro-batches=4 --loss-chunk=256 --tiles=4 --offload=all "
+            "--optimizer=adamw8bit --precision=bf16");
+  EXPECT_EQ(textOf(other.levers), "4 micro-batches, bf16, adamw8bit, 256 rows "
+                                  "of logits, 4 tiles");
 }
 
 } // namespace
