@@ -6,7 +6,7 @@
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
-#include "compiler/planning/driver/ArenaFit.h"
+#include "compiler/planning/pack/Buffers.h"
 #include "dialects/interfaces/Interfaces.h"
 
 using namespace mlir;

@@ -1,12 +1,13 @@
 // Plan.cpp - -tmc-plan: order the step and recompute until it fits its budget.
 
 #include "passes/Plan.h"
+#include "passes/Offload.h"
 #include "passes/OnTarget.h"
 #include "passes/PlanRemarks.h"
 
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepUpdates.h"
-#include "compiler/planning/model/Verify.h"
+#include "compiler/planning/driver/PlanCache.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
 
@@ -55,15 +56,24 @@ struct Plan : impl::PlanBase<Plan> {
     FailureOr<OffloadSpec> spec = offloadNamed(getOperation(), offload);
     if (failed(spec))
       return signalPassFailure();
+    PlanRecord record;
+    record.reservedBytes = problem.reservedBytes;
+    record.unconstrainedCostPs = planning::baseCost(problem);
+    if (absl::StatusOr<planning::Profile> unconstrained =
+            planning::simulate(problem, planning::baseSolution(problem));
+        unconstrained.ok())
+      record.unconstrainedBytes = unconstrained->peakBytes;
     if (!spec->isNone())
-      return planWithMoves(*stated, *spec, *device);
-    planning::SolveOptions options;
-    options.budgetBytes = budget;
-    options.order = planning::OrderMode::Free;
-    options.wantBound = options.wantFrontier = !quick;
-    options.effort.percent = effort;
-    absl::StatusOr<planning::Plan> plan =
-        hooks.solve ? hooks.solve(problem) : planning::solve(problem, options);
+      if (absl::Status status = offerMoves(*stated, *spec, *device, budgets());
+          !status.ok())
+        return defect(status.ToString());
+
+    std::vector<int64_t> alignments;
+    for (const planning::MemorySpace &space : problem.spaces)
+      alignments.push_back(alignmentOf(space.kind, device->arenaAlignment));
+    absl::StatusOr<planning::Plan> plan = hooks.solve
+                                              ? hooks.solve(problem, alignments)
+                                              : solve(problem, alignments);
     if (!plan.ok()) {
       if (!absl::IsFailedPrecondition(plan.status()) &&
           !absl::IsUnavailable(plan.status()))
@@ -73,18 +83,16 @@ struct Plan : impl::PlanBase<Plan> {
           << std::string(plan.status().message());
       return signalPassFailure();
     }
-    if (!plan->feasible) {
-      if (hooks.observe)
-        hooks.observe(*stated, problem, *plan);
+    if (!plan->feasible)
       return reportOverBudget(*stated, *plan);
-    }
-    if (std::optional<std::string> wrong = planning::verifySolution(
-            problem, plan->solution,
-            {plan->peakBytes, plan->cost, int64_t(budget)}))
+    if (std::optional<std::string> wrong =
+            planning::verifyPlan(problem, *plan, budget))
       return defect(*wrong);
-    writeDown(*stated, *plan);
+    if (absl::Status status = writeDown(problem, *plan, alignments[0], record);
+        !status.ok())
+      return defect(status.ToString());
     if (hooks.observe)
-      hooks.observe(*stated, problem, *plan);
+      hooks.observe(*stated, *plan);
     emitPlanRemarks(getOperation(), *stated, problem, *plan);
     if (failed(applySolution(getOperation(), *stated, plan->solution)))
       signalPassFailure();
@@ -93,21 +101,6 @@ struct Plan : impl::PlanBase<Plan> {
 private:
   PassTarget given;
   PlanHooks hooks;
-
-  void planWithMoves(StepProblem &stated, const OffloadSpec &spec,
-                     const Target &device) {
-    absl::StatusOr<MovedStep> moved =
-        planMoves(stated, spec, budgets(), device, hooks);
-    if (!moved.ok())
-      return defect(moved.status().ToString());
-    moved->record.attachTo(getOperation());
-    if (!moved->fitted.plan.feasible)
-      return reportSpacesOverBudget(stated, *moved);
-    if (hooks.observe)
-      hooks.observe(stated, stated.problem, moved->plan);
-    if (failed(applySolution(getOperation(), stated, moved->plan.solution)))
-      signalPassFailure();
-  }
 
   /// The budget of each space, as options state them.
   PerSpace<int64_t> budgets() {
@@ -124,76 +117,127 @@ private:
     return bytes;
   }
 
-  void reportSpacesOverBudget(const StepProblem &stated,
-                              const MovedStep &moved) {
-    InFlightDiagnostic diag =
-        emitFault(getOperation().getLoc(), FailureKind::OverBudget)
-        << "no plan was found within the budget of " << inMiB(budget);
-    for (auto [space, bytes] : budgets())
-      if (!onDevice(space.kind) && space.hasAddresses && bytes >= 0)
-        diag << " and " << inMiB(bytes) << " of " << space.name << " memory";
-    int64_t smallest = moved.record.smallestFoundBytes;
-    diag.attachNote() << "the smallest budget for which a plan is known is "
-                      << (smallest < 0 ? std::string("unknown")
-                                       : inMiB(smallest))
-                      << "; none can exist below "
-                      << inMiB(moved.record.impossibleBelowBytes) << " ("
-                      << moved.record.impossibleBelowBytes << " bytes)";
-    signalPassFailure();
+  /// Our own search. A plan with moves has arenas; without a plan, the smallest
+  /// budget that works is sought.
+  absl::StatusOr<planning::Plan> solve(const planning::Problem &problem,
+                                       const std::vector<int64_t> &alignments) {
+    planning::SolveOptions options;
+    options.budgetBytes = budget;
+    options.order = planning::OrderMode::Free;
+    options.wantBound = options.wantFrontier = !quick;
+    options.effort.percent = effort;
+    if (planning::isOneSpace(problem))
+      return planning::solve(problem, options);
+    planning::PlanCache cache(problem, alignments, options);
+    absl::StatusOr<const planning::Plan *> found = cache.fit(budget);
+    if (!found.ok())
+      return found.status();
+    planning::Plan plan;
+    if (*found)
+      plan = **found;
+    else if (absl::StatusOr<const planning::Plan *> least = cache.smallest();
+             least.ok() && *least)
+      plan.smallestFoundBytes = (*least)->arenaBytes() + problem.reservedBytes;
+    plan.impossibleBelowBytes = cache.impossibleBelowBytes();
+    return plan;
   }
 
   /// Writes the plan's figures for reports and tests.
-  void writeDown(const StepProblem &stated, const planning::Plan &plan) {
-    const planning::Problem &problem = stated.problem;
-    PlanRecord record;
-    record.livePeakBytes.device() = plan.peakBytes;
-    record.reservedBytes = problem.reservedBytes;
-    record.costPs = planning::costOf(problem, plan.solution);
-    record.unconstrainedCostPs = planning::baseCost(problem);
-    if (absl::StatusOr<planning::Profile> unconstrained =
-            planning::simulate(problem, planning::baseSolution(problem));
-        unconstrained.ok())
-      record.unconstrainedBytes = unconstrained->peakBytes;
+  absl::Status writeDown(const planning::Problem &problem,
+                         const planning::Plan &plan, int64_t alignment,
+                         PlanRecord record) {
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, plan.solution);
+    if (!profile.ok())
+      return profile.status();
+    // A loop's body is laid out once, for all of its trips.
+    record.livePeakBytes.device() = planning::peakBytes(
+        planning::arenaOf(problem, plan.solution, alignment));
+    for (size_t s = 1; s < plan.arenas.size(); ++s)
+      record.livePeakBytes[problem.spaces[s].kind] =
+          plan.arenas[s].livePeakBytes;
+    record.peakByClass =
+        profile->peakBytes == record.livePeakBytes.device()
+            ? profile->peakByClass
+            : planning::layoutPeakByClass(problem, plan.solution);
+    record.costPs = plan.cost;
     record.recomputedOps = plan.stats.recomputedExecutions;
     if (!quick) {
       record.smallestFoundBytes = plan.smallestFoundBytes;
       record.impossibleBelowBytes = plan.impossibleBelowBytes;
-      record.boundPs = planning::baseCost(problem) + plan.provenExtraCost();
+      record.boundPs = plan.provenCost();
     }
-    if (absl::StatusOr<planning::Profile> profile =
-            planning::simulate(problem, plan.solution);
-        profile.ok())
-      record.peakByClass = profile->peakByClass;
+    if (!planning::isOneSpace(problem))
+      countMoves(problem, plan.solution, *profile, record);
     record.attachTo(getOperation());
+    return absl::OkStatus();
   }
 
+  /// Counts the moved bytes and the work of the engines.
+  static void countMoves(const planning::Problem &problem,
+                         const planning::Solution &solution,
+                         const planning::Profile &profile, PlanRecord &record) {
+    for (auto [engine, bytes] : record.movedBytes)
+      bytes = engine.copies ? 0 : -1;
+    for (size_t s = 0; s < solution.segments.size(); ++s)
+      for (const planning::Execution &e : solution.segments[s]) {
+        const planning::Recipe &r = problem.recipes[e.recipe];
+        if (e.phase != planning::Phase::Done && problem.isMove(r))
+          record.movedBytes[problem.engines[r.engine].kind] +=
+              problem.values[r.reads[0]].bytes * problem.segments[s].trips;
+      }
+    for (size_t e = 0; e < problem.engines.size(); ++e) {
+      int64_t &busy = record.busyPs[problem.engines[e].kind];
+      busy = std::max<int64_t>(busy, 0) + profile.engineBusy[e];
+    }
+  }
+
+  /// "needs 12.50 MiB, 2.50 MiB over the budget of 10.00 MiB"; without a plan
+  /// "no plan was found within ...".
   void reportOverBudget(const StepProblem &stated, const planning::Plan &plan) {
     const planning::Problem &problem = stated.problem;
+    if (hooks.observe && !plan.solution.segments.empty())
+      hooks.observe(stated, plan);
     PlanRecord record;
     record.smallestFoundBytes = plan.smallestFoundBytes;
     record.impossibleBelowBytes = plan.impossibleBelowBytes;
     record.attachTo(getOperation());
-    int64_t needs = plan.peakBytes + problem.reservedBytes;
     InFlightDiagnostic diag =
-        emitFault(getOperation().getLoc(), FailureKind::OverBudget)
-        << "needs " << inMiB(needs) << ", " << inMiB(needs - budget)
-        << " over the budget of " << inMiB(budget);
-    absl::StatusOr<planning::Profile> profile =
-        planning::simulate(problem, plan.solution);
-    if (profile.ok()) {
-      planning::Profile::Moment at = profile->moments[profile->peakMoment];
-      int32_t recipe = plan.solution.segments[at.segment][at.index].recipe;
-      Operation *op = stated.kernelOf[recipe].op;
-      diag.attachNote(op ? op->getLoc() : getOperation().getLoc())
-          << "the peak is at " << problem.recipes[recipe].name;
+        emitFault(getOperation().getLoc(), FailureKind::OverBudget);
+    if (plan.peakBytes.empty()) {
+      diag << "no plan was found within the budget of " << inMiB(budget);
+      for (auto [space, bytes] : budgets())
+        if (!onDevice(space.kind) && space.hasAddresses && bytes >= 0)
+          diag << " and " << inMiB(bytes) << " of " << space.name << " memory";
+    } else {
+      const int64_t needs = plan.peakBytes[0] + problem.reservedBytes;
+      diag << "needs " << inMiB(needs) << ", " << inMiB(needs - budget)
+           << " over the budget of " << inMiB(budget);
+      notePeak(stated, plan, diag);
     }
     diag.attachNote() << "the smallest budget for which a plan is known is "
-                      << inMiB(plan.smallestFoundBytes) << " ("
-                      << plan.smallestFoundBytes
-                      << " bytes); none can exist below "
-                      << inMiB(plan.impossibleBelowBytes) << " ("
-                      << plan.impossibleBelowBytes << " bytes)";
+                      << textOf(plan.smallestFoundBytes)
+                      << "; none can exist below "
+                      << textOf(plan.impossibleBelowBytes);
     signalPassFailure();
+  }
+
+  static std::string textOf(int64_t bytes) {
+    return bytes < 0 ? "unknown"
+                     : inMiB(bytes) + " (" + std::to_string(bytes) + " bytes)";
+  }
+
+  void notePeak(const StepProblem &stated, const planning::Plan &plan,
+                InFlightDiagnostic &diag) {
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(stated.problem, plan.solution);
+    if (!profile.ok())
+      return;
+    planning::Profile::Moment at = profile->moments[profile->peakMoment];
+    int32_t recipe = plan.solution.segments[at.segment][at.index].recipe;
+    Operation *op = stated.kernelOf[recipe].op;
+    diag.attachNote(op ? op->getLoc() : getOperation().getLoc())
+        << "the peak is at " << stated.problem.recipes[recipe].name;
   }
 
   void defect(const std::string &message) {

@@ -10,7 +10,7 @@
 //                        [--file-bandwidth N] [--file-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
 //                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
-//                        [--sweep N] [--json FILE]
+//                        [--without NAME,...] [--sweep N] [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
@@ -24,7 +24,7 @@
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/Strategies.h"
-#include "compiler/planning/peers/Milp.h"
+#include "compiler/planning/peers/Laboratory.h"
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
@@ -79,14 +79,13 @@ constexpr const char *kHelpText =
     "as\n"
     "                        from it; no limit)\n"
     "  --move CLASS          all (default), activations or states\n"
-    "  --planner NAME        search (default), recompute, zero-offload (every "
-    "update\n"
-    "                        on the host), zero-offload-blocks (and every "
-    "block\n"
-    "                        recomputed), or, of activations: oldest-first,\n"
-    "                        knapsack, chain; optimum: the quickest, proved "
-    "to be,\n"
-    "                        of steps of some ten kernels\n"
+    "  --planner NAME        as above. Those of recomputation move nothing; "
+    "the rules\n"
+    "                        for moves are oldest-first, zero-offload,\n"
+    "                        zero-offload-blocks, knapsack and chain; optimum "
+    "is the\n"
+    "                        fastest plan, of steps of some ten kernels\n"
+    "  --without             as above\n"
     "  --coarse              a plan and a bound in a tenth of the time\n"
     "  --sweep N             N budgets in equal steps up to this one, none "
     "slower\n"
@@ -127,7 +126,7 @@ constexpr const char *kHelpText =
 
 int main(int argc, char **argv) {
   std::string command = argc > 1 ? argv[1] : "";
-  registerMilp();
+  registerLaboratory();
   for (int i = 2; i < argc; ++i)
     if (std::string(argv[i]) == "--help" || std::string(argv[i]) == "-h")
       command = "--help";

@@ -330,9 +330,6 @@ Expected<void> ModelFlags::readOffload(CompileOptions &options) {
     if (!text.empty() && spec->isNone())
       return Failure::usage(std::string(flag) +
                             " goes with --offload, which is none");
-  if (!spec->isNone() && !planner.empty())
-    return Failure::unsupported("--planner plans on the device alone")
-        .note("leave out one of --planner and --offload");
   return {};
 }
 

@@ -3,7 +3,7 @@
 #include "compiler/pipeline/StateStep.h"
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/bound/Bound.h"
-#include "compiler/planning/driver/SpaceFit.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/model/Timeline.h"
 
 #include <algorithm>
@@ -50,8 +50,7 @@ public:
     if (best.baseSeconds < useless) {
       TMC_TRY(stay(problem));
     } else if (!mayMove) {
-      best.impossibleBelowBytes =
-          planning::impossibleBelowFreely(problem, planning::relax(problem));
+      best.impossibleBelowBytes = planning::impossibleBelow(problem);
       leaveOut(best.baseSeconds);
     }
     if (!mayMove)
@@ -104,7 +103,7 @@ private:
       return defect(plan.status());
     if (!mayMove) {
       best.impossibleBelowBytes = plan->impossibleBelowBytes;
-      best.neededBytes = plan->peakBytes + problem.reservedBytes;
+      best.neededBytes = plan->peakBytes[0] + problem.reservedBytes;
     }
     if (!plan->feasible)
       return {};
@@ -121,17 +120,17 @@ private:
     if (request.budgets.device() >= 0 &&
         request.budgets.device() < best.impossibleBelowBytes)
       return {};
-    planning::SpaceSearchOptions how;
+    planning::SolveOptions how;
     how.coarse = true;
     how.effort = request.effort();
     if (std::isfinite(useless))
       how.useless = int64_t(useless * 1e12);
-    absl::StatusOr<planning::SpacePlan> plan =
-        planning::solveSpaces(stated.problem, how);
+    absl::StatusOr<planning::Plan> plan =
+        planning::solveMoves(stated.problem, how);
     if (!plan.ok())
       return defect(plan.status());
     if (plan->feasible)
-      take(secondsOf(plan->makespan), /*moves=*/true);
+      take(secondsOf(plan->cost), /*moves=*/true);
     else if (plan->provenMakespan >= how.useless)
       leaveOut(secondsOf(plan->provenMakespan));
     return {};

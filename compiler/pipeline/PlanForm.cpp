@@ -5,15 +5,12 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/StepUpdates.h"
 #include "compiler/pipeline/StateStep.h"
-#include "compiler/planning/model/ProblemFile.h"
 #include "dialects/mem/Mem.h"
 #include "passes/Offload.h"
 #include "passes/OnTarget.h"
 #include "passes/Plan.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -28,26 +25,12 @@ static double secondsOf(int64_t picoseconds) {
   return double(picoseconds) * 1e-12;
 }
 
-/// Writes the problem where a planner that is a program can read it.
-static absl::Status stateForPlanner(StepForm &form,
-                                    const planning::Problem &problem) {
-  int fd;
-  SmallString<128> path;
-  if (!llvm::sys::fs::createTemporaryFile("tmc-problem", "txt", fd, path)) {
-    form.plannerFile = path.str().str();
-    form.removePlannerFile = std::make_unique<llvm::FileRemover>(path);
-    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
-    os << planning::printProblem(problem);
-    os.flush();
-    if (!os.error())
-      return absl::OkStatus();
-    os.clear_error();
-  }
-  return absl::UnavailableError("the planner's problem file can't be written");
-}
+/// Below this percentage of the default work, moves are sought coarsely.
+static constexpr int64_t kFineEffort = 50;
 
 /// Fills the form's cache for the first time.
 static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
+                              const std::vector<int64_t> &alignments,
                               const PlanRequest &request) {
   if (form.ahead) {
     absl::StatusOr<std::unique_ptr<planning::PlanCache>> filled =
@@ -56,48 +39,61 @@ static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
       form.plans = std::move(*filled);
     return filled.status();
   }
-  const std::string &planner = request.asked.planner;
-  if (StringRef(planner).starts_with("exec:"))
-    if (absl::Status status = stateForPlanner(form, problem); !status.ok())
-      return status;
   planning::SolveOptions options;
   options.order = planning::OrderMode::Free;
   options.effort = request.effort();
+  if (!planning::isOneSpace(problem)) {
+    options.wantSmallest = !request.isFittedOtherwise;
+    if (request.asked.effort < kFineEffort) {
+      options.coarse = true;
+      options.without.add(planning::Strategy::SecondPass);
+    }
+  }
   form.plans = std::make_unique<planning::PlanCache>(
-      problem, request.device.arenaAlignment, options, planner,
-      form.plannerFile);
+      problem, alignments, options, request.asked.planner);
   return form.plans->fit(request.budgets.device()).status();
 }
 
 /// The plan for the budget, from the cache; of infeasible ones the smallest.
+/// With moves, a smaller budget is sought only where nothing fits.
 static absl::StatusOr<planning::Plan>
 choosePlan(StepForm &form, const planning::Problem &problem,
-           const PlanRequest &request) {
+           const std::vector<int64_t> &alignments, const PlanRequest &request) {
   const int64_t budget = request.budgets.device();
   if (!form.plans) {
-    if (absl::Status status = fillCache(form, problem, request); !status.ok())
+    if (absl::Status status = fillCache(form, problem, alignments, request);
+        !status.ok())
       return status;
   } else if (!form.plans->cheapestWithin(budget)) {
     // The arena was larger than in the cache.
-    absl::StatusOr<const planning::FittedPlan *> found = form.plans->fit(
-        budget - (form.chosen->arenaBytes + problem.reservedBytes - budget));
+    absl::StatusOr<const planning::Plan *> found = form.plans->fit(
+        budget - (form.chosen->arenaBytes() + problem.reservedBytes - budget));
     if (!found.ok())
       return found.status();
   }
   form.chosen = form.plans->cheapestWithin(budget);
-  absl::StatusOr<const planning::FittedPlan *> smallest =
-      form.plans->smallest();
-  if (!smallest.ok())
-    return smallest.status();
-  int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
-  planning::Plan answer = (form.chosen ? *form.chosen : **smallest).plan;
+  const bool moves = !planning::isOneSpace(problem);
+  const planning::Plan *least = nullptr;
+  if (!moves || (!form.chosen && !request.isFittedOtherwise)) {
+    absl::StatusOr<const planning::Plan *> smallest = form.plans->smallest();
+    if (!smallest.ok())
+      return smallest.status();
+    least = *smallest;
+  }
+  planning::Plan answer;
+  if (form.chosen || (least && !moves))
+    answer = form.chosen ? *form.chosen : *least;
   answer.feasible = form.chosen;
+  answer.smallestFoundBytes = -1;
+  if (least)
+    answer.smallestFoundBytes = least->arenaBytes() + problem.reservedBytes;
   // A smaller budget that worked works again; the arena of its plan may not.
-  answer.smallestFoundBytes =
-      form.chosen && budget >= 0 ? std::min(least, budget) : least;
+  if (least && form.chosen && budget >= 0)
+    answer.smallestFoundBytes = std::min(answer.smallestFoundBytes, budget);
   answer.impossibleBelowBytes = form.plans->impossibleBelowBytes();
-  planning::recertify(problem, answer, budget);
-  if (form.chosen)
+  if (form.chosen || !moves)
+    planning::recertify(problem, answer, budget);
+  if (form.chosen && !moves)
     planning::proveByCases(problem, answer, budget);
   return answer;
 }
@@ -110,17 +106,18 @@ static void readFrontier(StepForm &form, const PlanRecord &record) {
       record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
 }
 
-/// Plans, lowers and places `module`, up to the requested phase. `hooks` choose
-/// the plan; `packing` gives the options for packing the device's buffers;
-/// `moves`: the values that may leave the device.
-static Expected<void>
-planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
-             PlanHooks hooks, const OffloadSpec &moves,
-             llvm::function_ref<planning::PackOptions()> packing) {
-  hooks.observe = [&](const StepProblem &stated,
-                      const planning::Problem &problem,
-                      const planning::Plan &plan) {
-    form.trace = planTraceOf(stated, problem, plan);
+/// Plans by the form's cache, lowers and places `module`, up to the requested
+/// phase. `moves`: the values that may leave the device.
+static Expected<void> planAndPlace(StepForm &form, ModuleOp module,
+                                   const PlanRequest &request,
+                                   const OffloadSpec &moves) {
+  PlanHooks hooks;
+  hooks.solve = [&](const planning::Problem &problem,
+                    const std::vector<int64_t> &alignments) {
+    return choosePlan(form, problem, alignments, request);
+  };
+  hooks.observe = [&](const StepProblem &stated, const planning::Plan &plan) {
+    form.trace = planTraceOf(stated, stated.problem, plan);
   };
   Expected<void> done =
       request.runPasses(module, Phase::Plan, [&](OpPassManager &pm) {
@@ -142,31 +139,13 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
     });
   if (done && request.last >= Phase::Place)
     done = request.runPasses(module, Phase::Place, [&](OpPassManager &pm) {
-      planning::PackOptions how = packing();
+      const planning::PackOptions how = form.chosen->arenas[0].packing;
       pm.addNestedPass<mem::ProgramOp>(createPlace(
           {request.device.arenaAlignment, how.effort, int64_t(how.seed)}));
       if (!moves.isNone())
         pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
     });
   return done;
-}
-
-/// Plans, lowers and places by the form's cache of plans. Returns the arena's
-/// bytes; -1 if it isn't lowered.
-static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
-                                 const PlanRequest &request) {
-  PlanHooks hooks;
-  hooks.solve = [&](const planning::Problem &problem) {
-    return choosePlan(form, problem, request);
-  };
-  Expected<void> done =
-      planAndPlace(form, module, request, hooks, OffloadSpec(),
-                   [&] { return form.chosen->packing; });
-  if (!done)
-    return std::move(done.failure());
-  for (auto program : module.getOps<mem::ProgramOp>())
-    return program.deviceArenaBytes();
-  return int64_t(-1);
 }
 
 /// Copies the planned step's attributes into the form's figures and trace.
@@ -208,40 +187,6 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   }
 }
 
-/// Plans without moves.
-static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
-  const int64_t budget = request.budgets.device();
-  const int64_t reserved = request.device.reservedBytes;
-  PlanFigures &figures = form.figures;
-  figures.budgetBytes = budget;
-  figures.reservedBytes = reserved;
-  // The cache packs as the place phase does; if the two still differ, the place
-  // phase is right, and another plan of the cache is tried.
-  for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
-    request.say("plan ...");
-    OwningOpRef<ModuleOp> trial = form.module->clone();
-    Expected<int64_t> arena = tryPlan(form, *trial, request);
-    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
-    readFrontier(form, record);
-    figures.smallestStoppedEarly =
-        form.plans && form.plans->isSmallestStoppedEarly();
-    if (!arena) {
-      // If a plan was found and failed later, the budget isn't the cause.
-      if (record.smallestFoundBytes >= 0 && !record.isPlanned())
-        return overBudget(form, budget);
-      return std::move(arena.failure());
-    }
-    if (*arena >= 0)
-      form.plans->correct(form.chosen, *arena);
-    if (budget < 0 || *arena < 0 || *arena + reserved <= budget) {
-      form.module = std::move(trial);
-      readFigures(form, request);
-      return {};
-    }
-  }
-  return overBudget(form, budget);
-}
-
 /// Reduces each budget by the bytes that the program's arena is over the asked
 /// one; false if no arena is over.
 static bool tighten(PerSpace<int64_t> &budgets, const PerSpace<int64_t> &asked,
@@ -259,62 +204,63 @@ static bool tighten(PerSpace<int64_t> &budgets, const PerSpace<int64_t> &asked,
   return isOver;
 }
 
-/// Below this percentage of the default work, moves are sought coarsely.
-static constexpr int64_t kFineEffort = 50;
-
-/// Plans with the values that may leave the device. The search packs as the
-/// place phase does; if the two still differ, the place phase is right, and the
-/// search gets a smaller budget.
-static Expected<void> planWithMoves(StepForm &form,
-                                    const PlanRequest &request) {
+/// Plans with the values that may leave the device by `moves`. The cache packs
+/// as the place phase does. If the two still differ, the place phase is right:
+/// without moves another plan of the cache is tried, and with moves the search
+/// gets smaller budgets.
+static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
+                                 const OffloadSpec &moves) {
+  const int64_t budget = request.budgets.device();
+  const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
-  figures.budgetBytes = request.budgets.device();
-  figures.reservedBytes = request.device.reservedBytes;
-  figures.smallestStoppedEarly = false;
-  figures.boundOrder = PlanFigures::BoundOrder::Program;
-  form.trace = {}; // Removes the trace of a plan without moves.
+  figures.budgetBytes = budget;
+  figures.reservedBytes = reserved;
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
-    request.say("plan, with moves ...");
+    request.say(moves.isNone() ? "plan ..." : "plan, with moves ...");
     OwningOpRef<ModuleOp> trial = form.module->clone();
-    planning::PackOptions packing;
-    PlanHooks hooks;
-    hooks.fit = [&](const planning::Problem &problem,
-                    planning::SpaceFitOptions how) {
-      how.search.effort = request.effort();
-      if (request.asked.effort < kFineEffort) {
-        how.search.coarse = true;
-        how.search.secondPass = false;
-      }
-      if (request.isFittedOtherwise)
-        how.smallest = planning::SpaceFitOptions::Smallest::Never;
-      absl::StatusOr<planning::FittedSpaces> fitted =
-          planning::fitSpaces(problem, how);
-      if (fitted.ok() && fitted->plan.feasible)
-        packing = fitted->packing[0];
-      return fitted;
-    };
-    Expected<void> done =
-        planAndPlace(form, *trial, tighter, hooks, request.asked.offload,
-                     [&] { return packing; });
+    Expected<void> done = planAndPlace(form, *trial, tighter, moves);
     PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
     readFrontier(form, record);
+    figures.smallestStoppedEarly =
+        form.plans && form.plans->isSmallestStoppedEarly();
     if (!done) {
+      // If a plan was found and failed later, the budget isn't the cause.
       if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
-        return overBudget(form, request.budgets.device());
+        return overBudget(form, budget);
       return done;
     }
     bool isOver = false;
-    for (auto program : trial->getOps<mem::ProgramOp>())
-      isOver |= tighten(tighter.budgets, request.budgets,
-                        request.device.reservedBytes, program);
-    if (isOver)
-      continue;
-    form.module = std::move(trial);
-    readFigures(form, request);
-    return {};
+    for (auto program : trial->getOps<mem::ProgramOp>()) {
+      if (moves.isNone()) {
+        const int64_t arena = program.arenaBytesIn(kSpaces[0].kind);
+        form.plans->correct(form.chosen, arena);
+        isOver |= budget >= 0 && arena + reserved > budget;
+      } else {
+        isOver |= tighten(tighter.budgets, request.budgets, reserved, program);
+      }
+    }
+    if (!isOver) {
+      form.module = std::move(trial);
+      readFigures(form, request);
+      return {};
+    }
+    if (!moves.isNone())
+      form.plans.reset(); // Of other budgets.
   }
-  return overBudget(form, request.budgets.device());
+  return overBudget(form, budget);
+}
+
+static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
+  return planWithin(form, request, OffloadSpec());
+}
+
+static Expected<void> planWithMoves(StepForm &form,
+                                    const PlanRequest &request) {
+  form.plans.reset(); // Those without moves.
+  form.trace = {};
+  form.figures.boundOrder = PlanFigures::BoundOrder::Program;
+  return planWithin(form, request, request.asked.offload);
 }
 
 /// Whether moves may gain at least kWorthMovesPart over the form's plan without
@@ -357,6 +303,8 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   OwningOpRef<ModuleOp> unmoved = std::move(form.module);
   PlanFigures figures = form.figures;
   PlanTrace trace = std::move(form.trace);
+  std::unique_ptr<planning::PlanCache> plans = std::move(form.plans);
+  const planning::Plan *chosen = form.chosen;
   form.module = shaped->clone();
   Expected<void> moved = planWithMoves(form, request);
   if (!moved && moved.failure().kind != FailureKind::OverBudget)
@@ -367,6 +315,8 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   form.module = std::move(unmoved);
   form.figures = std::move(figures);
   form.trace = std::move(trace);
+  form.plans = std::move(plans);
+  form.chosen = chosen;
   return claimWithMoves(form, *shaped, request);
 }
 

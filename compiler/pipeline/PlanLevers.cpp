@@ -57,7 +57,7 @@ builtFor(LeverJob &job, const LeverSetting &setting, Phase last) {
   return built;
 }
 
-static LeverSpace spaceOf(const LeverJob &job, const CompileOptions &asked) {
+static LeverSpace openLevers(const LeverJob &job, const CompileOptions &asked) {
   return leverSpaceOf(asked, job.forward.device, job.forward.samples);
 }
 
@@ -82,7 +82,7 @@ Expected<LeverChoice> tmc::searchLevers(LeverJob &job, Keep keep) {
     showProgress(job.asked, "levers: " + std::to_string(done) + " of " +
                                 std::to_string(known) + " settings ...");
   };
-  return chooseLevers(spaceOf(job, job.asked), plan, options);
+  return chooseLevers(openLevers(job, job.asked), plan, options);
 }
 
 Expected<int64_t> tmc::impossibleBelow(LeverJob &job,
@@ -148,9 +148,9 @@ static std::optional<double> coarseSeconds(LeverJob &job,
 /// without the settings that `tried` allows.
 static std::optional<std::pair<LeverSetting, double>>
 nearestFitting(LeverJob &job, const CompileOptions &tried) {
-  std::vector<LeverSetting> settings = spaceOf(job, job.asked).all();
+  std::vector<LeverSetting> settings = openLevers(job, job.asked).all();
   if (job.asked.offload == tried.offload) {
-    const auto known = spaceOf(job, tried).all();
+    const auto known = openLevers(job, tried).all();
     llvm::erase_if(settings, [&](const LeverSetting &setting) {
       return llvm::is_contained(known, setting);
     });
@@ -189,7 +189,8 @@ void tmc::suggest(Failure &failure, const Candidate &candidate,
                   const CompileOptions &given) {
   const CompileOptions &before = candidate.options;
   const Forward &forward = candidate.forward;
-  if (before.budgetBytes.device().value_or(forward.device.memoryBytes.device()) <
+  if (before.budgetBytes.device().value_or(
+          forward.device.memoryBytes.device()) <
       candidate.form.figures.smallestFoundBytes / kReachedPart)
     return;
   auto tell = [&](const CompileOptions &asked, const LeverSetting &setting,
@@ -213,7 +214,7 @@ void tmc::suggest(Failure &failure, const Candidate &candidate,
   }
   if (!any && levers.size() > 1) {
     LeverJob job(forward, all);
-    const std::vector<LeverSetting> grid = spaceOf(job, all).all();
+    const std::vector<LeverSetting> grid = openLevers(job, all).all();
     const LeverSetting most = *llvm::max_element(grid, isNearer);
     if (std::optional<double> seconds = coarseSeconds(job, most)) {
       Expected<LeverChoice> made = searchLevers(job, Keep::None);

@@ -4,8 +4,7 @@
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/bound/SpaceBound.h"
-#include "compiler/planning/driver/SpaceFit.h"
-#include "compiler/planning/driver/SpaceStrategies.h"
+#include "compiler/planning/driver/MovesAmounts.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 
@@ -87,8 +86,7 @@ Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
     if (!stated)
       return std::move(stated.failure());
     const planning::Problem &problem = stated->problem;
-    claims.impossibleBelowBytes =
-        planning::impossibleBelowFreely(problem, planning::relax(problem));
+    claims.impossibleBelowBytes = planning::impossibleBelow(problem);
     if (wanted == Claims::BytesAndSeconds)
       claims.atLeastSeconds = double(planning::baseCost(problem)) * 1e-12;
   }

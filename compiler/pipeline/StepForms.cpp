@@ -24,7 +24,8 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   if (!stated)
     return;
   form.ahead = std::make_unique<planning::PlanAhead>(
-      std::move(stated->problem), request.device.arenaAlignment,
+      std::move(stated->problem),
+      std::vector<int64_t>{request.device.arenaAlignment},
       planning::SolveOptions{.order = planning::OrderMode::Free,
                              .effort = request.effort()},
       request.budgets.device());

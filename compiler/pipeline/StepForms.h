@@ -28,7 +28,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/FileUtilities.h"
 
 #include <memory>
 #include <optional>
@@ -46,17 +45,14 @@ struct StepForm {
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.
   std::unique_ptr<planning::PlanAhead> ahead;
-  const planning::FittedPlan *chosen = nullptr; // One of `plans`.
-  std::string plannerFile; // The input file of a planner that is a program.
-  std::unique_ptr<llvm::FileRemover> removePlannerFile;
+  const planning::Plan *chosen = nullptr; // One of `plans`.
   PlanTrace trace;
   PlanFigures figures;
   std::optional<CoarsePlan> coarse; // Its coarse plan, if made.
 };
 
 /// The budgets of a step: memory of `device`, of the host, and files.
-PerSpace<int64_t> budgetsOf(const CompileOptions &asked,
-                            const Target &device);
+PerSpace<int64_t> budgetsOf(const CompileOptions &asked, const Target &device);
 
 /// The input of planning: options, target, budgets.
 struct PlanRequest {

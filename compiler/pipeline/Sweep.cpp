@@ -14,15 +14,15 @@ static constexpr int64_t kSweepEffort = 20;
 static constexpr size_t kMostProved = 1000;
 
 /// The plan as a point of a curve whose times are relative to `baseCost`.
-static CurvePoint pointOf(const planning::FittedPlan &fitted, int64_t budget,
+static CurvePoint pointOf(const planning::Plan &fitted, int64_t budget,
                           int64_t reservedBytes, int64_t baseCost) {
   CurvePoint point;
   point.budgetBytes = budget;
-  point.arenaBytes = fitted.arenaBytes + reservedBytes;
-  point.seconds = double(fitted.plan.cost) * 1e-12;
-  point.overheadPct = 100.0 * double(fitted.plan.cost - baseCost) /
+  point.arenaBytes = fitted.arenaBytes() + reservedBytes;
+  point.seconds = double(fitted.cost) * 1e-12;
+  point.overheadPct = 100.0 * double(fitted.cost - baseCost) /
                       double(std::max<int64_t>(baseCost, 1));
-  for (const auto &list : fitted.plan.solution.segments)
+  for (const auto &list : fitted.solution.segments)
     for (const planning::Execution &e : list)
       point.recomputedOps += e.instruction == planning::kNone;
   return point;
@@ -57,9 +57,9 @@ Curve tmc::knownCurve(const Compiled &compiled) {
   curve.isSparse = true;
   std::vector<planning::PlanCache *> caches = compiled.candidate->caches();
   for (planning::PlanCache *cache : caches)
-    for (const planning::FittedPlan *plan : cache->frontier()) {
+    for (const planning::Plan *plan : cache->frontier()) {
       int64_t reserved = cache->problem().reservedBytes;
-      curve.points.push_back(pointOf(*plan, plan->arenaBytes + reserved,
+      curve.points.push_back(pointOf(*plan, plan->arenaBytes() + reserved,
                                      reserved, baseCostOf(caches)));
     }
   if (caches.size() < 2)
@@ -79,12 +79,12 @@ Curve tmc::knownCurve(const Compiled &compiled) {
 }
 
 /// The cheapest plan within `budget` in any cache, and its cache.
-static std::pair<const planning::FittedPlan *, const planning::Problem *>
+static std::pair<const planning::Plan *, const planning::Problem *>
 cheapestWithin(ArrayRef<planning::PlanCache *> caches, int64_t budget) {
-  std::pair<const planning::FittedPlan *, const planning::Problem *> best;
+  std::pair<const planning::Plan *, const planning::Problem *> best;
   for (planning::PlanCache *cache : caches)
-    if (const planning::FittedPlan *found = cache->cheapestWithin(budget);
-        found && (!best.first || found->plan.cost < best.first->plan.cost))
+    if (const planning::Plan *found = cache->cheapestWithin(budget);
+        found && (!best.first || found->cost < best.first->cost))
       best = {found, &cache->problem()};
   return best;
 }
@@ -102,8 +102,8 @@ Curve tmc::sweep(const Compiled &compiled, int count) {
     if (!smallest.ok() || !largest.ok() || !*largest)
       return curve;
     int64_t reserved = cache->problem().reservedBytes;
-    from = std::min(from, (*smallest)->arenaBytes + reserved);
-    to = std::max(to, (*largest)->arenaBytes + reserved);
+    from = std::min(from, (*smallest)->arenaBytes() + reserved);
+    to = std::max(to, (*largest)->arenaBytes() + reserved);
   }
   std::vector<int64_t> budgets;
   for (int i = 0; i < count && (i == 0 || from < to); ++i)
@@ -119,8 +119,8 @@ Curve tmc::sweep(const Compiled &compiled, int count) {
     if (!best)
       continue;
     CurvePoint point = pointOf(*best, budget, problem->reservedBytes, baseCost);
-    if (best->plan.certificate.budgetBytes >= 0) {
-      planning::Plan proved = best->plan;
+    if (best->certificate.budgetBytes >= 0) {
+      planning::Plan proved = *best;
       planning::recertify(*problem, proved, budget);
       if (problem->instructions.size() <= kMostProved)
         planning::proveByCases(*problem, proved, budget);
@@ -130,7 +130,7 @@ Curve tmc::sweep(const Compiled &compiled, int count) {
           double(std::max<int64_t>(baseCost, 1));
     }
     curve.points.push_back(point);
-    if (best->plan.cost <= baseCost)
+    if (best->cost <= baseCost)
       break; // More memory gives no faster plan.
   }
   return curve;

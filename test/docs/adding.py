@@ -35,7 +35,7 @@ class Example:
 
 
 EXAMPLES = {
-    "an-op": Example(15, 200, 8, "dialects/nn/NN.td",
+    "an-op": Example(12, 200, 8, "dialects/nn/NN.td",
                      ["dialects/nn/Cumsum.cpp", "compiler/reference/Cumsum.cpp"],
                      ["runtime/cpu/Cumsum.cpp"]),
     "a-lever": Example(5, 15, 3, None,

@@ -62,6 +62,9 @@ int readFile(const std::string &path, std::string &out);
 /// Writes a file; "-" is standard output.
 int writeFile(const std::string &path, const std::string &text);
 
+/// Alignment of buffers in an arena, as in built-in targets.
+inline constexpr int64_t kArenaAlignment = 256;
+
 /// Adds the strategies that `--without` excludes, by name.
 void addWithout(Arguments &args, SolveOptions &options);
 /// Reads a problem, graph or full; returns 0 or an exit code.

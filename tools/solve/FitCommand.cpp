@@ -1,20 +1,13 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
-#include "compiler/planning/driver/ArenaFit.h"
+#include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/model/Text.h"
 
 #include <cstdio>
 #include <string>
 
 namespace tmc::planning {
-
-namespace {
-
-/// Alignment of the arena's buffers, as in built-in targets.
-constexpr int64_t kArenaAlignment = 256;
-
-} // namespace
 
 /// Plans and packs as the compiler does: the arena must fit the budget.
 int solveFit(int argc, char **argv) {
@@ -43,15 +36,15 @@ int solveFit(int argc, char **argv) {
   int64_t budget = -1;
   if (int code = readBudget(args.get("--budget"), problem, budget))
     return code;
-  PlanCache cache(problem, kArenaAlignment, options);
-  absl::StatusOr<const FittedPlan *> found = cache.fit(budget);
-  absl::StatusOr<const FittedPlan *> smallest = cache.smallest();
+  PlanCache cache(problem, {kArenaAlignment}, options);
+  absl::StatusOr<const Plan *> found = cache.fit(budget);
+  absl::StatusOr<const Plan *> smallest = cache.smallest();
   for (const absl::Status &status : {found.status(), smallest.status()})
     if (!status.ok())
       return fail(kInput, args.file + ": " + std::string(status.message()));
-  const FittedPlan *fitted = *found;
-  int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
-  Plan proved = (fitted ? fitted : *smallest)->plan;
+  const Plan *fitted = *found;
+  int64_t least = (*smallest)->arenaBytes() + problem.reservedBytes;
+  Plan proved = fitted ? *fitted : **smallest;
   recertify(problem, proved, budget);
   if (fitted)
     proveByCases(problem, proved, budget);
@@ -60,7 +53,7 @@ int solveFit(int argc, char **argv) {
   json.member("schema_version", int64_t(1));
   json.member("budget", budget);
   json.member("feasible", fitted != nullptr);
-  json.member("arena_bytes", (fitted ? fitted->arenaBytes : least) +
+  json.member("arena_bytes", (fitted ? fitted->arenaBytes() : least) +
                                  (fitted ? problem.reservedBytes : 0));
   json.member("overhead_pct", proved.overheadPct());
   json.member("lower_bound_pct",
@@ -75,7 +68,7 @@ int solveFit(int argc, char **argv) {
     return fail(kBudget, "needs " + std::to_string(least) + " bytes, " +
                              std::to_string(least - budget) +
                              " over the budget of " + std::to_string(budget));
-  const int64_t arena = fitted->arenaBytes + problem.reservedBytes;
+  const int64_t arena = fitted->arenaBytes() + problem.reservedBytes;
   fprintf(stderr,
           "arena %lld of %lld bytes, overhead %.4f%%, at least %.4f%%\n",
           (long long)arena, (long long)budget, proved.overheadPct(),

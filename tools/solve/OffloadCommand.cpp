@@ -2,10 +2,11 @@
 #include "tools/solve/Commands.h"
 
 #include "compiler/planning/bound/SpaceBoundCheck.h"
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Text.h"
-#include "compiler/planning/model/Verify.h"
+#include "compiler/planning/peers/Laboratory.h"
 #include "compiler/support/Escape.h"
 
 #include <array>
@@ -41,8 +42,8 @@ struct Counts {
   }
 };
 
-std::string describe(const Problem &problem, const SpacePlan &plan,
-                     int64_t base, int64_t bound) {
+std::string describe(const Problem &problem, const Plan &plan, int64_t base,
+                     int64_t bound) {
   JsonWriter json;
   json.beginObject();
   json.member("schema_version", int64_t(1));
@@ -51,10 +52,10 @@ std::string describe(const Problem &problem, const SpacePlan &plan,
   json.member("lower_bound", bound);
   json.member("lower_bound_scope", "fixed-order");
   json.member("void_cases_values", fetchableValues(problem));
-  json.member("lists_refused", plan.refused);
-  json.member("seconds", plan.seconds);
+  json.member("lists_refused", plan.stats.refused);
+  json.member("seconds", plan.stats.seconds);
   if (plan.feasible) {
-    json.member("makespan", plan.makespan);
+    json.member("makespan", plan.cost);
     json.key("peaks"); // For each space, including reserved bytes.
     json.beginArray();
     for (size_t s = 0; s < plan.peakBytes.size(); ++s)
@@ -117,52 +118,57 @@ void chooseMoves(Arguments &args, MoveOptions &moves) {
   moves.optimizer = moves.parameters = which != 1;
 }
 
-void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
-  constexpr SpacePlanner kPlanners[] = {
-      SpacePlanner::Search,      SpacePlanner::Recompute,
-      SpacePlanner::ZeroOffload, SpacePlanner::ZeroOffloadBlocks,
-      SpacePlanner::OldestFirst, SpacePlanner::Knapsack,
-      SpacePlanner::Chain,       SpacePlanner::Optimum};
-  options.planner = kPlanners[choice<8>(args, "--planner",
-                                        {"search", "recompute", "zero-offload",
-                                         "zero-offload-blocks", "oldest-first",
-                                         "knapsack", "chain", "optimum"})];
+/// The planner of the flag; empty: our own search.
+std::string choosePlanner(Arguments &args) {
+  const std::string name = args.get("--planner");
+  if (args.has("--planner") && !isPlanner(name))
+    args.wrong("there is no planner '" + name + "'; there are " +
+               plannerNames());
+  return name;
 }
 
-/// Reports why `solveSpaces` has no answer. A problem that is too large for an
-/// exact planner is unsupported.
+/// Reports why a planner has no answer. A problem that is too large for an
+/// exact planner is unsupported, and a wrong answer is the planner's fault.
 int failPlanner(const std::string &file, const absl::Status &status) {
-  const bool isTooLarge =
-      absl::IsUnimplemented(status) || absl::IsResourceExhausted(status);
-  return fail(isTooLarge ? kUnsupported : kDefect,
-              file + ": " + std::string(status.message()));
+  const int code =
+      absl::IsUnimplemented(status) || absl::IsResourceExhausted(status)
+          ? kUnsupported
+      : absl::IsNotFound(status)    ? kBudget
+      : absl::IsUnavailable(status) ? kWorld
+      : absl::IsInternal(status)    ? kDefect
+                                    : kInput;
+  return fail(code, file + ": " + std::string(status.message()));
 }
 
 /// Sweeps the device's budget in equal steps up to the problem's budget: prints
 /// one line each with its bytes, the plan's time and the proved bound, in
 /// picoseconds.
 int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
-                const SpaceSearchOptions &options) {
-  std::vector<int64_t> budgets;
-  for (int64_t i = 1; i <= steps; ++i)
-    budgets.push_back(
-        int64_t(__int128(problem.spaces[0].budgetBytes) * i / steps));
-  absl::StatusOr<std::vector<SpacePlan>> plans =
-      sweepBudgets(problem, 0, budgets, options);
-  if (!plans.ok())
-    return failPlanner(file, plans.status());
-  for (size_t i = 0; i < plans->size(); ++i) {
-    const SpacePlan &plan = (*plans)[i];
-    printf("%lld %s %lld\n", (long long)budgets[i],
-           plan.feasible ? std::to_string(plan.makespan).c_str() : "none",
-           (long long)plan.provenMakespan);
+                SolveOptions options, const std::string &planner) {
+  options.wantSmallest = false;
+  PlanCache cache(problem,
+                  std::vector<int64_t>(problem.spaces.size(), kArenaAlignment),
+                  options, planner);
+  bool fits = false;
+  for (int64_t i = 1; i <= steps; ++i) {
+    const int64_t budget =
+        int64_t(__int128(problem.spaces[0].budgetBytes) * i / steps);
+    absl::StatusOr<const Plan *> found = cache.fit(budget);
+    if (!found.ok())
+      return failPlanner(file, found.status());
+    fits = *found;
+    if (fits)
+      printf("%lld %lld %lld\n", (long long)budget, (long long)(*found)->cost,
+             (long long)(*found)->provenMakespan);
+    else
+      printf("%lld none\n", (long long)budget);
   }
-  return plans->back().feasible ? kDone : kBudget;
+  return fits ? kDone : kBudget;
 }
 
 /// Reads the flags, except budgets, which are parts of the problem's bytes.
-void readFlags(Arguments &args, MoveOptions &moves, SpaceSearchOptions &options,
-               int64_t &steps) {
+void readFlags(Arguments &args, MoveOptions &moves, SolveOptions &options,
+               std::string &planner, int64_t &steps) {
   moves.toHost.bandwidth = moves.toDevice.bandwidth =
       bandwidth(args, "--bandwidth", moves.toHost.bandwidth);
   moves.update.bandwidth =
@@ -175,13 +181,15 @@ void readFlags(Arguments &args, MoveOptions &moves, SpaceSearchOptions &options,
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   options.seed = uint64_t(seed);
   options.coarse = args.has("--coarse");
+  options.exact = planExactly;
+  addWithout(args, options);
   constexpr int64_t kMostSteps = 10'000;
   if (args.has("--sweep") &&
       (!parseInteger(args.get("--sweep"), 1, steps) || steps > kMostSteps))
     args.wrong("--sweep wants a number of budgets up to 10000, not '" +
                args.get("--sweep") + "'");
   chooseMoves(args, moves);
-  choosePlanner(args, options);
+  planner = choosePlanner(args);
   if (args.error.empty() && !args.has("--budget"))
     args.wrong("no --budget given");
   if (args.has("--file-write-bandwidth") && !args.has("--file-bandwidth"))
@@ -217,33 +225,28 @@ int stateSpaces(Arguments &args, MoveOptions &moves, Problem &problem) {
 
 /// Checks a plan and its bound by the code that shares nothing with the search.
 int checkPlan(const std::string &file, const Problem &problem,
-              const SpacePlan &plan) {
-  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, plan.proof);
+              const Plan &plan) {
+  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, plan.spaceProof);
   if (!bound.ok())
     return fail(kDefect, std::string(bound.status().message()));
   if (*bound != plan.provenMakespan)
     return fail(kDefect, file + ": the bound isn't what its checker says");
   if (plan.feasible) {
-    const Claim claim{plan.peakBytes[0],
-                      plan.makespan,
-                      problem.spaces[0].budgetBytes,
-                      {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
-    if (auto fault = verifySolution(problem, plan.solution, claim))
+    if (auto fault = verifyPlan(problem, plan, problem.spaces[0].budgetBytes))
       return fail(kDefect, "the plan is wrong: " + *fault);
   }
   return kDone;
 }
 
 /// Prints the plan's time, its bytes and its moves.
-void printPlan(const Problem &problem, const SpacePlan &plan,
-               int64_t baseMakespan) {
+void printPlan(const Problem &problem, const Plan &plan, int64_t baseMakespan) {
   const Counts counts(problem, plan.solution);
   fprintf(stderr,
           "%.2f ms, %+.2f %% of the step that moves nothing; %.2f %% "
           "above what is proved\n",
-          double(plan.makespan) / kMilli,
-          percent(plan.makespan - baseMakespan, baseMakespan),
-          percent(plan.makespan - plan.provenMakespan, plan.provenMakespan));
+          double(plan.cost) / kMilli,
+          percent(plan.cost - baseMakespan, baseMakespan),
+          percent(plan.cost - plan.provenMakespan, plan.provenMakespan));
   for (size_t s = 0; s < plan.peakBytes.size(); ++s)
     fprintf(stderr, "%-8s %.1f MiB\n", visible(problem.spaces[s].name).c_str(),
             double(plan.peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
@@ -251,9 +254,9 @@ void printPlan(const Problem &problem, const SpacePlan &plan,
     if (counts.moved[engine.kind] > 0)
       fprintf(stderr, "%-10s %.1f MiB %s\n", engine.name,
               double(counts.moved[engine.kind]) / kMiB, engine.work);
-  fprintf(stderr,
-          "%lld updates on the host; %lld kernels again; %.2f seconds\n",
-          (long long)counts.onHost, (long long)counts.again, plan.seconds);
+  fprintf(
+      stderr, "%lld updates on the host; %lld kernels again; %.2f seconds\n",
+      (long long)counts.onHost, (long long)counts.again, plan.stats.seconds);
 }
 
 } // namespace
@@ -271,12 +274,14 @@ int solveOffload(int argc, char **argv) {
                                    {"--planner", true},
                                    {"--coarse", false},
                                    {"--sweep", true},
+                                   {"--without", true},
                                    {"--seed", true},
                                    {"--json", true}});
   MoveOptions moves;
-  SpaceSearchOptions options;
+  SolveOptions options;
+  std::string planner;
   int64_t steps = 0;
-  readFlags(args, moves, options, steps);
+  readFlags(args, moves, options, planner, steps);
   if (!args.error.empty())
     return failUsage(args);
   Problem problem;
@@ -286,8 +291,9 @@ int solveOffload(int argc, char **argv) {
   if (int code = stateSpaces(args, moves, problem))
     return code;
   if (steps > 0)
-    return sweepDevice(args.file, problem, steps, options);
-  absl::StatusOr<SpacePlan> plan = solveSpaces(problem, options);
+    return sweepDevice(args.file, problem, steps, options, planner);
+  options.budgetBytes = problem.spaces[0].budgetBytes;
+  absl::StatusOr<Plan> plan = planBy(planner, problem, options);
   if (!plan.ok())
     return failPlanner(args.file, plan.status());
   absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
@@ -296,16 +302,17 @@ int solveOffload(int argc, char **argv) {
                 args.file + ": " + std::string(base.status().message()));
   if (int code = checkPlan(args.file, problem, *plan))
     return code;
-  if (plan->refused)
-    note(std::to_string(plan->refused) +
-         (plan->refused > 1 ? " lists" : " list") +
+  if (plan->stats.refused)
+    note(std::to_string(plan->stats.refused) +
+         (plan->stats.refused > 1 ? " lists" : " list") +
          " came out wrong and were left out");
   if (std::string path = args.get("--json"); !path.empty())
     if (int code = writeFile(path, describe(problem, *plan, base->makespan,
                                             plan->provenMakespan)))
       return code;
   if (!plan->feasible) {
-    note("no plan was found in " + std::to_string(plan->tried) + " tries");
+    note("no plan was found in " + std::to_string(plan->stats.tried) +
+         " tries");
     return fail(kBudget, "no plan fits " +
                              std::to_string(problem.spaces[0].budgetBytes) +
                              " bytes");

@@ -73,7 +73,7 @@ std::string describe(const Problem &problem, const Plan &plan,
   json.member("budget", options.budgetBytes);
   json.member("feasible", plan.feasible);
   if (plan.feasible) {
-    json.member("peak", plan.peakBytes + problem.reservedBytes);
+    json.member("peak", plan.peakBytes[0] + problem.reservedBytes);
     json.member("base_cost", plan.baseCost);
     json.member("cost", plan.cost);
     json.member("overhead_pct",
@@ -206,6 +206,8 @@ int solveRemat(int argc, char **argv) {
   if (int code = readBudget(args.get("--budget"), problem, options.budgetBytes))
     return code;
 
+  if (absl::Status status = plansOneSpace(problem); !status.ok())
+    return fail(kUnsupported, std::string(status.message()));
   absl::StatusOr<Plan> plan =
       planBy(plannerOf(args), problem, options, args.file);
   if (!plan.ok()) {
@@ -246,7 +248,7 @@ int solveRemat(int argc, char **argv) {
   }
   if (plan->stats.timeLimitHit)
     note("the time limit ended the search: another run may find another plan");
-  const int64_t peak = plan->peakBytes + problem.reservedBytes;
+  const int64_t peak = plan->peakBytes[0] + problem.reservedBytes;
   if (json != "-")
     fprintf(stderr,
             "peak %lld of %lld bytes, overhead %.4f%%, at least %.4f%% (order "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace tmc::planning;
 
@@ -190,18 +191,67 @@ Certificate tmc::planning::certify(const Problem &problem, const Relaxation &,
   return c;
 }
 
-int64_t tmc::planning::impossibleBelow(const Problem &problem,
-                                       const Relaxation &relaxation) {
+int64_t tmc::planning::impossibleBelowInOrder(const Problem &problem,
+                                              const Relaxation &relaxation) {
   int64_t most = 0;
   for (int64_t bytes : relaxation.floor)
     most = std::max(most, bytes);
   return most + problem.reservedBytes;
 }
 
-int64_t tmc::planning::impossibleBelowFreely(const Problem &problem,
-                                             const Relaxation &relaxation) {
+/// Bytes on the device while `r` runs in a last trip, minus the most that
+/// overwriting saves. `isCounted`: values that are counted already.
+static int64_t footprint(const Problem &problem, const Recipe &r,
+                         const std::vector<char> &isCounted) {
+  // In a segment of one trip, a carried value is what it begins as.
+  auto named = [&](ValueId v) {
+    const Value &value = problem.values[v];
+    return value.kind == ValueKind::Carried &&
+                   problem.segments[r.segment].trips == 1
+               ? value.initial
+               : v;
+  };
+  auto bytesOf = [&](ValueId v) {
+    return v != kNone && problem.values[v].space == 0 ? problem.values[v].bytes
+                                                      : 0;
+  };
+  int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
+  for (ValueId read : r.reads)
+    if (ValueId v = named(read); v != kNone && !isCounted[v])
+      bytes += bytesOf(v);
+  for (ValueId w : r.writes) {
+    int64_t saved = bytesOf(problem.values[w].updates);
+    for (const Overwrite &o : r.overwrites)
+      if (o.written == w)
+        saved = std::max(saved, bytesOf(named(o.read)));
+    bytes += std::max<int64_t>(0, bytesOf(w) - saved);
+  }
+  return bytes;
+}
+
+int64_t tmc::planning::impossibleBelow(const Problem &problem) {
+  // Persistent values without a form in another space stay.
+  std::vector<char> elsewhere(problem.values.size(), 0), stays = elsewhere;
+  for (const Value &value : problem.values)
+    if (value.formOf != kNone && value.kind == ValueKind::Persistent)
+      elsewhere[value.formOf] = 1;
+  int64_t always = 0;
+  for (size_t v = 0; v < stays.size(); ++v) {
+    const Value &value = problem.values[v];
+    stays[v] = value.space == 0 && value.kind == ValueKind::Persistent &&
+               value.updates == kNone && !elsewhere[v];
+    always += stays[v] ? value.bytes : 0;
+  }
+  // A new version is in the place of the old one.
+  for (size_t v = 0; v < stays.size(); ++v)
+    if (ValueId old = problem.values[v].updates; old != kNone)
+      stays[v] = stays[old];
   int64_t most = 0;
-  for (int64_t bytes : relaxation.footprint)
-    most = std::max(most, bytes);
-  return most + problem.reservedBytes;
+  for (const Instruction &instruction : problem.instructions) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (RecipeId r : instruction.recipes)
+      least = std::min(least, footprint(problem, problem.recipes[r], stays));
+    most = std::max(most, least);
+  }
+  return problem.reservedBytes + always + most;
 }

@@ -82,8 +82,6 @@ struct Gap {
 struct Relaxation {
   std::vector<int64_t> live;  // With all gaps and persistent values.
   std::vector<int64_t> floor; // `live` with every gap broken.
-  /// Bytes that an instruction itself needs, in any order of the others.
-  std::vector<int64_t> footprint;
   std::vector<Gap> gaps;
   /// Cost of cheapest recipes minus first ones: at most 0, added to the bound.
   int64_t cheaperRecipes = 0;
@@ -112,10 +110,12 @@ Certificate certify(const Problem &problem, const Relaxation &relaxation,
 
 /// The least budget, reserved included, that this bound doesn't exclude for
 /// this order: the most bytes that a moment needs with every gap broken.
-int64_t impossibleBelow(const Problem &problem, const Relaxation &relaxation);
-/// The same for any order.
-int64_t impossibleBelowFreely(const Problem &problem,
-                              const Relaxation &relaxation);
+int64_t impossibleBelowInOrder(const Problem &problem,
+                               const Relaxation &relaxation);
+/// No plan in any order has a smaller budget of the device: the bytes there of
+/// the largest instruction in its smallest variant, the values that can't be in
+/// another space, and the reserved bytes.
+int64_t impossibleBelow(const Problem &problem);
 
 /// The bound that a certificate's prices prove, in exact integers, by code that
 /// shares nothing with the above: O(size of the problem). An error says why

@@ -255,7 +255,7 @@ Relaxation Relaxing::run() {
   out.live.assign(n, 0);
   for (int32_t k = 0; k < n; ++k)
     visit(k);
-  out.floor = out.footprint = out.live;
+  out.floor = out.live;
   held.assign(n + 1, 0);
   gapped.assign(n + 1, 0);
   findCarries();

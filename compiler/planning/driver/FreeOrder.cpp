@@ -25,7 +25,7 @@ public:
   FreeOrder(const Problem &problem, const SolveOptions &options,
             Clock::time_point start)
       : problem(problem), options(options), start(start),
-        impossible(impossibleBelowFreely(problem, relax(problem))) {}
+        impossible(impossibleBelow(problem)) {}
 
   absl::StatusOr<Plan> run();
 
@@ -102,9 +102,9 @@ void FreeOrder::keep(Plan plan) {
   work += plan.stats.work;
   stoppedEarly |= plan.stats.stoppedEarly;
   // On a tie the later plan wins: it had more work, and has a better proof.
-  if (!best ||
-      (plan.feasible ? !best->feasible || plan.cost <= best->cost
-                     : !best->feasible && plan.peakBytes <= best->peakBytes))
+  if (!best || (plan.feasible ? !best->feasible || plan.cost <= best->cost
+                              : !best->feasible &&
+                                    plan.peakBytes[0] <= best->peakBytes[0]))
     best = std::move(plan);
 }
 

@@ -1,30 +1,18 @@
-// SpaceStrategies.h - the choices of the search for moves, and their amounts.
+// MovesAmounts.h - the choices of the search for moves, and their amounts.
 //
 // They are the same for all sizes of effort: `Effort` gives the work of a
 // device's plan, `Amounts` the part of it for each choice, and the number of
 // choices. Constants were set by hand on the steps of
 // bench/planning/offload.md.
 
-#ifndef TMC_COMPILER_PLANNING_DRIVER_SPACESTRATEGIES_H
-#define TMC_COMPILER_PLANNING_DRIVER_SPACESTRATEGIES_H
-
-#include "compiler/planning/driver/SpaceSearch.h"
-#include "compiler/planning/peers/OffloadRules.h"
+#ifndef TMC_COMPILER_PLANNING_DRIVER_MOVESAMOUNTS_H
+#define TMC_COMPILER_PLANNING_DRIVER_MOVESAMOUNTS_H
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace tmc::planning {
-
-/// Published rules, the cheapest first.
-inline constexpr std::pair<SpacePlanner, decltype(zeroOffload) *> kRules[] = {
-    {SpacePlanner::OldestFirst, offloadOldest},
-    {SpacePlanner::ZeroOffload, zeroOffload},
-    {SpacePlanner::ZeroOffloadBlocks, zeroOffloadBlocks},
-    {SpacePlanner::Knapsack, offloadByKnapsack},
-    {SpacePlanner::Chain, offloadByChain}};
 
 /// Parameters of a device's plan: a price of a link's second, bytes kept free
 /// (in largest transfers), and whether walks improve the plan that prices
@@ -91,9 +79,9 @@ inline constexpr int64_t kLittleOverPart = 32;
 /// packing may lose that much.
 inline constexpr int64_t kSpareParts[] = {64, 32, 16};
 
-/// Problems of up to this many instructions are planned exactly, with this many
-/// states at most: a quarter of a second, 80 MB.
-inline constexpr size_t kOptimumInstructions = 12, kOptimumStates = 50'000;
+/// Problems of up to this many instructions are planned exactly, where the
+/// caller can.
+inline constexpr size_t kExactInstructions = 12;
 
 /// A gain below this part of the step isn't sought.
 inline constexpr int64_t kWorthPart = 2000;
@@ -103,4 +91,4 @@ inline constexpr size_t kFewKernels = 400;
 
 } // namespace tmc::planning
 
-#endif // TMC_COMPILER_PLANNING_DRIVER_SPACESTRATEGIES_H
+#endif // TMC_COMPILER_PLANNING_DRIVER_MOVESAMOUNTS_H

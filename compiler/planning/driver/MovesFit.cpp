@@ -1,4 +1,8 @@
-#include "compiler/planning/driver/SpaceFit.h"
+#include "compiler/planning/driver/MovesFit.h"
+
+#include "compiler/planning/driver/MovesSearch.h"
+#include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/pack/Buffers.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,255 +27,157 @@ constexpr int kBisections = 5;
 /// each such failure takes as long as planning.
 constexpr int kThoroughBisections = 2;
 
-class SpaceFit {
+class MovesFit {
 public:
-  SpaceFit(const Problem &problem, const SpaceFitOptions &options)
-      : problem(problem), options(options) {}
+  MovesFit(const Problem &wanted, const MovesFinder &finder,
+           std::span<const int64_t> alignments)
+      : wanted(wanted), finder(finder), alignments(alignments) {}
 
-  absl::StatusOr<FittedSpaces> run() {
-    absl::StatusOr<FittedSpaces> found = fit(problem, options.search);
-    if (!found.ok())
-      return found;
-    const int64_t impossible = impossibleBelow(problem);
-    int64_t smallest = -1;
-    using Smallest = SpaceFitOptions::Smallest;
-    if (options.smallest == Smallest::Always ||
-        (options.smallest == Smallest::WhereNoneFits &&
-         !found->plan.feasible)) {
-      if (found->plan.feasible)
-        smallest = budgetOf(*found);
-      absl::StatusOr<FittedSpaces> least = findSmallest(smallest, impossible);
-      if (!least.ok())
-        return least;
-      if (least->plan.feasible)
-        smallest = budgetOf(*least);
-      if (!found->plan.feasible)
-        if (absl::Status status = takeLesser(*least, *found); !status.ok())
-          return status;
+  absl::StatusOr<Plan> run() {
+    Problem tight = wanted;
+    SolveOptions how = finder.options;
+    Plan plan, lesser; // `lesser` fits, if it is feasible.
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      std::vector<MovedPlan> smaller;
+      absl::StatusOr<Plan> found = find(tight, how, smaller);
+      if (!found.ok())
+        return found;
+      plan = *std::move(found);
+      if (!plan.feasible)
+        break;
+      pack(plan, kPackings);
+      if (narrow(plan, tight))
+        return plan;
+      if (std::optional<Plan> fits = packSmaller(plan, smaller, tight);
+          fits && (!lesser.feasible || fits->cost < lesser.cost))
+        lesser = *std::move(fits);
+      if (!lesser.feasible)
+        continue;
+      if (lesser.cost - plan.cost <= plan.cost / kAlikePart)
+        break;
+      how.start = &lesser.solution;
     }
-    found->smallestFoundBytes = smallest;
-    found->impossibleBelowBytes = impossible;
-    return found;
+    if (lesser.feasible)
+      return lesser;
+    plan.feasible = false;
+    return plan;
   }
 
 private:
-  const Problem &problem;
-  const SpaceFitOptions &options;
-
-  /// The budget of the device with which a plan works.
-  int64_t budgetOf(const FittedSpaces &fitted) const {
-    return fitted.arenaBytes[0] + problem.reservedBytes;
+  absl::StatusOr<Plan> find(const Problem &tight, const SolveOptions &how,
+                            std::vector<MovedPlan> &smaller) const {
+    if (finder.planner.empty())
+      return solveMoves(tight, how, &smaller);
+    SolveOptions within = how;
+    within.budgetBytes = tight.spaces[0].budgetBytes;
+    return planBy(finder.planner, tight, within, finder.problemFile);
   }
 
-  absl::StatusOr<FittedSpaces> fit(const Problem &wanted,
-                                   const SpaceSearchOptions &search) const {
-    Problem tight = wanted;
-    SpaceSearchOptions how = search;
-    FittedSpaces fitted, lesser; // `lesser` fits, if it is feasible.
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      absl::StatusOr<SpacePlan> plan = solveSpaces(tight, how);
-      if (!plan.ok())
-        return plan.status();
-      fitted.plan = std::move(*plan);
-      if (!fitted.plan.feasible)
-        break;
-      pack(wanted, fitted, kPackings);
-      if (narrow(wanted, fitted, tight))
-        return fitted;
-      if (std::optional<FittedSpaces> smaller =
-              packSmaller(wanted, fitted.plan, tight);
-          smaller && (!lesser.plan.feasible ||
-                      smaller->plan.makespan < lesser.plan.makespan))
-        lesser = *std::move(smaller);
-      if (!lesser.plan.feasible)
-        continue;
-      const int64_t loses = lesser.plan.makespan - fitted.plan.makespan;
-      if (loses <= fitted.plan.makespan / kAlikePart)
-        break;
-      how.known = &lesser.plan.solution;
-    }
-    if (lesser.plan.feasible)
-      return lesser;
-    fitted.plan.feasible = false;
-    return fitted;
+  int64_t overBy(const Plan &plan, size_t s) const {
+    const int64_t budget = wanted.spaces[s].budgetBytes;
+    return budget < 0
+               ? 0
+               : plan.arenas[s].bytes + wanted.reservedOf(SpaceId(s)) - budget;
   }
 
   /// Whether all arenas fit. Reduces the budget of `tight` by each arena's
   /// loss.
-  static bool narrow(const Problem &wanted, const FittedSpaces &fitted,
-                     Problem &tight) {
+  bool narrow(const Plan &plan, Problem &tight) const {
     bool fits = true;
-    for (size_t s = 0; s < wanted.spaces.size(); ++s) {
-      int64_t over = overBy(wanted, fitted, SpaceId(s));
-      if (over <= 0)
-        continue;
-      fits = false;
-      tight.spaces[s].budgetBytes =
-          std::max<int64_t>(0, tight.spaces[s].budgetBytes - over);
-    }
+    for (size_t s = 0; s < wanted.spaces.size(); ++s)
+      if (const int64_t over = overBy(plan, s); over > 0) {
+        fits = false;
+        int64_t &budget = tight.spaces[s].budgetBytes;
+        budget = std::max<int64_t>(0, budget - over);
+      }
     return fits;
   }
 
   /// The fastest of a search's smaller plans whose arenas fit, among those that
   /// leave free the bytes that packing of the best one lost. Each is packed
   /// once.
-  std::optional<FittedSpaces> packSmaller(const Problem &wanted,
-                                          const SpacePlan &plan,
-                                          const Problem &tight) const {
-    for (const MovedPlan &smaller : plan.smaller) {
-      bool leavesEnough = true;
-      for (size_t s = 0; s < tight.spaces.size(); ++s)
-        leavesEnough &= tight.spaces[s].budgetBytes < 0 ||
-                        smaller.peakBytes[s] + tight.reservedOf(SpaceId(s)) <=
-                            tight.spaces[s].budgetBytes;
-      if (!leavesEnough)
+  std::optional<Plan> packSmaller(const Plan &best,
+                                  const std::vector<MovedPlan> &smaller,
+                                  const Problem &tight) const {
+    for (const MovedPlan &each : smaller) {
+      if (!fitsBudgets(tight, each.peakBytes))
         continue;
-      FittedSpaces fitted;
-      fitted.plan = plan;
-      fitted.plan.solution = smaller.solution;
-      fitted.plan.makespan = smaller.makespan;
-      fitted.plan.peakBytes = smaller.peakBytes;
-      fitted.plan.smaller.clear();
-      pack(wanted, fitted, std::span(kPackings).first(1));
+      Plan plan = best;
+      plan.solution = each.solution;
+      plan.cost = each.makespan;
+      plan.peakBytes = each.peakBytes;
+      pack(plan, std::span(kPackings).first(1));
       Problem unused = tight;
-      if (narrow(wanted, fitted, unused))
-        return fitted;
+      if (narrow(plan, unused))
+        return plan;
     }
     return std::nullopt;
   }
 
-  static int64_t overBy(const Problem &wanted, const FittedSpaces &fitted,
-                        SpaceId s) {
-    int64_t budget = wanted.spaces[s].budgetBytes;
-    return budget < 0 ? 0
-                      : fitted.arenaBytes[s] + wanted.reservedOf(s) - budget;
-  }
-
-  void pack(const Problem &wanted, FittedSpaces &fitted,
-            std::span<const PackOptions> packings) const {
-    size_t n = wanted.spaces.size();
-    fitted.layoutPeakBytes.assign(n, 0);
-    fitted.arenaBytes.assign(n, 0);
-    fitted.packing.assign(n, {});
-    for (size_t s = 0; s < n; ++s) {
-      ArenaProblem arena = arenaOf(wanted, fitted.plan.solution,
-                                   options.alignments[s], SpaceId(s));
-      fitted.layoutPeakBytes[s] = peakBytes(arena);
-      fitted.arenaBytes[s] = std::numeric_limits<int64_t>::max();
+  void pack(Plan &plan, std::span<const PackOptions> packings) const {
+    plan.arenas.assign(wanted.spaces.size(), {});
+    for (size_t s = 0; s < plan.arenas.size(); ++s) {
+      PlannedArena &arena = plan.arenas[s];
+      ArenaProblem buffers =
+          arenaOf(wanted, plan.solution, alignments[s], SpaceId(s));
+      arena.livePeakBytes = tmc::planning::peakBytes(buffers);
+      arena.bytes = std::numeric_limits<int64_t>::max();
       for (const PackOptions &how : packings) {
-        int64_t bytes = packSorted(arena, how).arenaBytes;
-        if (bytes < fitted.arenaBytes[s])
-          fitted.arenaBytes[s] = bytes, fitted.packing[s] = how;
-        if (overBy(wanted, fitted, SpaceId(s)) <= 0)
+        const int64_t bytes = packSorted(buffers, how).arenaBytes;
+        if (bytes < arena.bytes)
+          arena.bytes = bytes, arena.packing = how;
+        if (overBy(plan, s) <= 0)
           break;
       }
     }
   }
 
-  /// A plan of a smaller budget is valid for this one, too; a faster one is
-  /// sought from it.
-  absl::Status takeLesser(const FittedSpaces &least,
-                          FittedSpaces &found) const {
-    if (!least.plan.feasible || overBy(problem, least, 0) > 0)
-      return absl::OkStatus();
-    SpaceSearchOptions search = options.search;
-    search.known = &least.plan.solution;
-    absl::StatusOr<FittedSpaces> again = fit(problem, search);
-    if (!again.ok())
-      return again.status();
-    found = again->plan.feasible ? *again : least;
-    return absl::OkStatus();
-  }
-
-  /// The plan of the smallest budget that works, if one below `high` does (-1:
-  /// any). Bisects between the proven bound `low` and `high`, or the need of a
-  /// plan without a budget.
-  absl::StatusOr<FittedSpaces> findSmallest(int64_t high, int64_t low) const {
-    Problem tight = problem;
-    SpaceSearchOptions search = options.search;
-    search.coarse = true;
-    search.known = nullptr;
-    FittedSpaces least;
-    if (high < 0) {
-      tight.spaces[0].budgetBytes = -1;
-      absl::StatusOr<FittedSpaces> most = fit(tight, search);
-      if (!most.ok() || !most->plan.feasible) // The other spaces are too small.
-        return most;
-      high = budgetOf(*most);
-      least = *std::move(most);
-    }
-    int thorough = 0;
-    for (int i = 0; i < kBisections && low < high; ++i) {
-      tight.spaces[0].budgetBytes = low + (high - low) / 2;
-      absl::StatusOr<FittedSpaces> half = fit(tight, search);
-      if (half.ok() && !half->plan.feasible && thorough++ < kThoroughBisections)
-        half = fit(tight, options.search);
-      if (!half.ok())
-        return half;
-      if (half->plan.feasible) {
-        high = budgetOf(*half);
-        least = *std::move(half);
-      } else {
-        low = tight.spaces[0].budgetBytes;
-      }
-    }
-    return least;
-  }
+  const Problem &wanted;
+  const MovesFinder &finder;
+  std::span<const int64_t> alignments;
 };
-
-/// Bytes on the device while `r` runs, minus the most that overwriting saves.
-int64_t footprint(const Problem &problem, const Recipe &r) {
-  auto bytesOf = [&](ValueId v) {
-    return problem.values[v].space == 0 ? problem.values[v].bytes : 0;
-  };
-  int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
-  for (ValueId v : r.reads)
-    bytes += problem.values[v].kind == ValueKind::Carried ? 0 : bytesOf(v);
-  for (ValueId v : r.writes) {
-    int64_t saved = 0;
-    for (const Overwrite &o : r.overwrites)
-      if (o.written == v && problem.values[o.read].kind != ValueKind::Carried)
-        saved = std::max(saved, std::min(bytesOf(v), bytesOf(o.read)));
-    bytes += bytesOf(v) - saved;
-  }
-  return bytes;
-}
 
 } // namespace
 
-int64_t tmc::planning::impossibleBelow(const Problem &problem) {
-  // Counts persistent values without a form in another space.
-  std::vector<char> elsewhere(problem.values.size(), 0);
-  for (const Value &value : problem.values)
-    if (value.formOf != kNone && value.kind == ValueKind::Persistent)
-      elsewhere[value.formOf] = 1;
-  auto stays = [&](ValueId v) {
-    const Value &value = problem.values[v];
-    return value.space == 0 && value.kind == ValueKind::Persistent &&
-           !elsewhere[v];
-  };
-  int64_t always = 0;
-  for (ValueId v = 0; v < ValueId(problem.values.size()); ++v)
-    if (stays(v) && problem.values[v].updates == kNone)
-      always += problem.values[v].bytes;
-  int64_t most = 0;
-  for (const Instruction &instruction : problem.instructions) {
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (RecipeId id : instruction.recipes) {
-      const Recipe &r = problem.recipes[id];
-      int64_t counted = 0; // Already counted as staying.
-      for (ValueId v : r.reads)
-        if (stays(v) && problem.values[v].updates == kNone)
-          counted += problem.values[v].bytes;
-      least = std::min(least, footprint(problem, r) - counted);
-    }
-    most = std::max(most, least);
-  }
-  return problem.reservedBytes + always + most;
+absl::StatusOr<Plan>
+tmc::planning::fitMoves(const Problem &problem, const MovesFinder &finder,
+                        std::span<const int64_t> alignments) {
+  return MovesFit(problem, finder, alignments).run();
 }
 
-absl::StatusOr<FittedSpaces>
-tmc::planning::fitSpaces(const Problem &problem,
-                         const SpaceFitOptions &options) {
-  return SpaceFit(problem, options).run();
+absl::StatusOr<Plan> tmc::planning::smallestByMoves(
+    const Problem &problem, const MovesFinder &finder,
+    std::span<const int64_t> alignments, int64_t low, int64_t high) {
+  Problem tight = problem;
+  MovesFinder coarsely = finder;
+  coarsely.options.coarse = true;
+  coarsely.options.start = nullptr;
+  auto budgetOf = [&](const Plan &plan) {
+    return plan.arenaBytes() + problem.reservedBytes;
+  };
+  Plan least;
+  if (high < 0) {
+    tight.spaces[0].budgetBytes = -1;
+    absl::StatusOr<Plan> most = fitMoves(tight, coarsely, alignments);
+    if (!most.ok() || !most->feasible) // The other spaces are too small.
+      return most;
+    high = budgetOf(*most);
+    least = *std::move(most);
+  }
+  int thorough = 0;
+  for (int i = 0; i < kBisections && low < high; ++i) {
+    tight.spaces[0].budgetBytes = low + (high - low) / 2;
+    absl::StatusOr<Plan> half = fitMoves(tight, coarsely, alignments);
+    if (half.ok() && !half->feasible && thorough++ < kThoroughBisections)
+      half = fitMoves(tight, finder, alignments);
+    if (!half.ok())
+      return half;
+    if (half->feasible) {
+      high = budgetOf(*half);
+      least = *std::move(half);
+    } else {
+      low = tight.spaces[0].budgetBytes;
+    }
+  }
+  return least;
 }

@@ -1,4 +1,4 @@
-// SpaceFit.h - plans with moves whose arenas fit.
+// MovesFit.h - plans with moves whose arenas fit.
 //
 // A plan gives a live peak for each space; the budgets limit the arenas into
 // which its buffers are packed. If an arena doesn't fit, the plan is packed in
@@ -9,49 +9,40 @@
 //                      its smaller form, 589, arena 597: fits, 4 % slower
 //                      plan for 597, arena 599: fits, 1 % slower
 //
-// A loop's body is laid out once, so a value that is alive only in the first
-// trip has its place in all trips: `layoutPeakBytes` counts that.
+// `PlanCache` keeps the plans, and starts each search from the best known one.
 
-#ifndef TMC_COMPILER_PLANNING_DRIVER_SPACEFIT_H
-#define TMC_COMPILER_PLANNING_DRIVER_SPACEFIT_H
+#ifndef TMC_COMPILER_PLANNING_DRIVER_MOVESFIT_H
+#define TMC_COMPILER_PLANNING_DRIVER_MOVESFIT_H
 
-#include "compiler/planning/driver/SpaceSearch.h"
-#include "compiler/planning/pack/Buffers.h"
+#include "compiler/planning/driver/Solve.h"
+
+#include <span>
+#include <string>
 
 namespace tmc::planning {
 
-struct SpaceFitOptions {
-  SpaceSearchOptions search = {};
-  /// Alignment of buffers in each space, in bytes.
-  std::vector<int64_t> alignments;
-  /// Condition for seeking the smallest budget of the device.
-  enum class Smallest { Never, WhereNoneFits, Always };
-  Smallest smallest = Smallest::WhereNoneFits;
+/// A finder of plans with moves: our own search, or a planner by its name
+/// (PlanBy.h; `problemFile` is the input of one that is a program).
+struct MovesFinder {
+  SolveOptions options = {};
+  std::string planner = {}, problemFile = {};
 };
 
-struct FittedSpaces {
-  /// `feasible`: the arenas fit. If not, the last plan found.
-  SpacePlan plan;
-  /// For each space, without reserved bytes: the live peak of the layout, the
-  /// arena, and the options of its packing.
-  std::vector<int64_t> layoutPeakBytes, arenaBytes;
-  std::vector<PackOptions> packing;
-  /// Budgets of the device, reserved bytes included, with the other budgets
-  /// unchanged: the smallest known to work, -1 if none was found or sought, and
-  /// the one below which no plan exists.
-  int64_t smallestFoundBytes = -1, impossibleBelowBytes = 0;
-};
+/// The best plan found within the budgets in `problem.spaces`, with its arenas;
+/// if none fits, the last one, not feasible. `alignments`: of buffers in each
+/// space, in bytes. Errors: those of `solve`.
+absl::StatusOr<Plan> fitMoves(const Problem &problem, const MovesFinder &finder,
+                              std::span<const int64_t> alignments);
 
-/// The best plan found within the budgets in `problem.spaces`, with its arenas.
-/// Errors: those of `solveSpaces`.
-absl::StatusOr<FittedSpaces> fitSpaces(const Problem &problem,
-                                       const SpaceFitOptions &options);
-
-/// No plan has a smaller budget of the device: the bytes there of the largest
-/// instruction in its smallest variant, the values that can't be in another
-/// space, and the reserved bytes.
-int64_t impossibleBelow(const Problem &problem);
+/// The plan of the smallest budget of the device that works, the other budgets
+/// unchanged: by bisection between `low`, below which no plan exists, and
+/// `high`, a budget that works (-1: none is known). Not feasible if none below
+/// `high` was found.
+absl::StatusOr<Plan> smallestByMoves(const Problem &problem,
+                                     const MovesFinder &finder,
+                                     std::span<const int64_t> alignments,
+                                     int64_t low, int64_t high);
 
 } // namespace tmc::planning
 
-#endif // TMC_COMPILER_PLANNING_DRIVER_SPACEFIT_H
+#endif // TMC_COMPILER_PLANNING_DRIVER_MOVESFIT_H

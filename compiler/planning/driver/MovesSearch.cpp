@@ -1,10 +1,10 @@
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/MovesSearch.h"
 
 #include "compiler/planning/driver/FreeOrder.h"
+#include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/driver/OfferPlan.h"
 #include "compiler/planning/driver/SmallerPlans.h"
-#include "compiler/planning/driver/SpaceStrategies.h"
-#include "compiler/planning/peers/Optimum.h"
+#include "compiler/planning/peers/OffloadRules.h"
 #include "compiler/planning/search/LoopChoices.h"
 #include "compiler/planning/search/ModeLoads.h"
 #include "compiler/planning/search/Moves.h"
@@ -24,61 +24,71 @@ namespace {
 
 constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
 
-class SpaceSearch {
+class MovesSearch {
 public:
-  SpaceSearch(const Problem &problem, const SpaceSearchOptions &options)
-      : problem(problem), options(options),
+  MovesSearch(const Problem &problem, const SolveOptions &options,
+              std::vector<MovedPlan> &smaller)
+      : problem(problem), options(options), smaller(smaller),
         amounts(options.coarse ? kCoarse : kFull),
         isSmall(double(problem.instructions.size()) <=
                 double(kFewKernels) * options.effort.leastPercent) {}
 
-  absl::StatusOr<SpacePlan> run() {
+  absl::StatusOr<Plan> run() {
     auto start = std::chrono::steady_clock::now();
     if (absl::Status status = check(problem); !status.ok())
       return status;
     if (absl::Status status = prove(); !status.ok())
       return status;
-    if (options.known)
+    if (options.start)
       if (absl::Status status = offerKnown(); !status.ok())
         return status;
     if (!canGain(0))
       return std::move(best);
     groups = findUpdateGroups(problem);
     bestModes = plainModes(groups);
-    using P = SpacePlanner;
-    const P planner = options.planner;
     absl::Status status = absl::OkStatus();
-    for (auto [peer, rule] : kRules)
-      if (planner == peer ||
-          (planner == P::Search && canGain(0) && peer != P::ZeroOffloadBlocks &&
-           !(options.coarse && peer == P::Chain)))
-        status.Update(tryRule(*rule));
-    if (planner == P::Search) {
+    if (has(Strategy::Rules))
+      for (const OffloadRule &rule : kOffloadRules)
+        if (rule.startsSearch && canGain(0) &&
+            !(options.coarse && rule.takesLong))
+          status.Update(tryRule(rule));
+    if (has(Strategy::Modes))
       status.Update(tryModes());
+    if (has(Strategy::LoopChoices))
       status.Update(tryLoopChoices());
-    }
-    if (planner == P::Search || planner == P::Recompute)
+    if (has(Strategy::Alone))
       status.Update(recompute());
-    if (planner == P::Optimum)
-      status.Update(tryOptimum(OptimumLimits().mostStates));
-    if (planner == P::Search && options.optimum && canGain(0) &&
-        problem.instructions.size() <= kOptimumInstructions)
-      if (absl::Status tried = tryOptimum(kOptimumStates);
+    if (options.exact && canGain(0) &&
+        problem.instructions.size() <= kExactInstructions)
+      if (absl::Status tried = tryExact();
           !absl::IsUnimplemented(tried) && !absl::IsResourceExhausted(tried))
         status.Update(tried);
     if (!status.ok())
       return status;
-    best.tried = tried;
-    std::chrono::duration<double> taken =
-        std::chrono::steady_clock::now() - start;
-    best.seconds = taken.count();
+    finish();
+    best.stats.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
     return std::move(best);
   }
 
 private:
+  bool has(Strategy row) const { return !options.without.has(row); }
+
+  void finish() {
+    best.stats.tried = tried;
+    best.baseCost = baseCost(problem);
+    for (const Segment &segment : problem.segments)
+      best.orders.push_back(segment.instructions);
+    for (const std::vector<Execution> &list : best.solution.segments)
+      for (const Execution &e : list)
+        best.stats.recomputedExecutions +=
+            e.instruction == kNone && e.phase == Phase::Whole;
+  }
+
   absl::Status prove() {
-    best.proof = ascendSpaces(problem, {.steps = amounts.boundSteps});
-    absl::StatusOr<int64_t> proven = provenMakespan(problem, best.proof);
+    best.spaceProof = ascendSpaces(problem, {.steps = amounts.boundSteps});
+    absl::StatusOr<int64_t> proven = provenMakespan(problem, best.spaceProof);
     if (!proven.ok())
       return proven.status();
     best.provenMakespan = *proven;
@@ -88,12 +98,11 @@ private:
   /// Whether plans that take `least` or longer may be faster than the best.
   bool canGain(int64_t least) const {
     const int64_t proven = std::max(least, best.provenMakespan);
-    return proven < options.useless &&
-           (!best.feasible || best.makespan > proven);
+    return proven < options.useless && (!best.feasible || best.cost > proven);
   }
   /// Whether they may be faster by at least 1/kWorthPart of the best plan.
   bool isWorth(int64_t least) const {
-    return canGain(least + (best.feasible ? best.makespan / kWorthPart : 0));
+    return canGain(least + (best.feasible ? best.cost / kWorthPart : 0));
   }
 
   /// The result of one choice.
@@ -139,7 +148,7 @@ private:
     absl::StatusOr<MovedPlan> moved =
         placeMoves(problem, choice, *projection, plan->solution,
                    budget < 0 ? -1 : budget - problem.reservedBytes);
-    if (isRefused(moved, best.refused))
+    if (isRefused(moved, best.stats.refused))
       return nothing;
     if (!moved.ok())
       return moved.status();
@@ -147,12 +156,12 @@ private:
     // The plan's moves exceed the free bytes by a little: plan once more with
     // these bytes free.
     const int64_t over = moved->peakBytes[0] - (budget - problem.reservedBytes);
-    if (budget >= 0 && plan->feasible && over > 0 && !spare &&
-        over <= budget / kLittleOverPart && !best.feasible) {
+    if (has(Strategy::Spare) && budget >= 0 && plan->feasible && over > 0 &&
+        !spare && over <= budget / kLittleOverPart && !best.feasible) {
       neededSpare = !options.coarse;
       return evaluate(modes, knobs, part, over);
     }
-    const bool gains = !best.feasible || makespan < best.makespan;
+    const bool gains = !best.feasible || makespan < best.cost;
     const bool isOffered = offerPlan(problem, *std::move(moved), best);
     if (gains && isOffered) {
       bestModes = modes, bestKnobs = knobs;
@@ -176,8 +185,8 @@ private:
 
   /// Sets `isFar`: whether the best plan is far from the bound.
   void lookHowFar() {
-    isFar =
-        options.secondPass && !options.coarse && !isSmall && isFarFromProven();
+    isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
+            isFarFromProven();
   }
 
   SolveOptions deviceOptions(const Knobs &knobs, int64_t part,
@@ -211,33 +220,33 @@ private:
   absl::Status keepSmaller(const SpaceChoice &choice,
                            const Projection &projection, const Plan &plan) {
     const int64_t budget = problem.spaces[0].budgetBytes;
-    if (options.coarse || budget < 0)
+    if (options.coarse || budget < 0 || !has(Strategy::SmallerForms))
       return absl::OkStatus();
     absl::Status status = keepSmallerForms(
         problem, choice, projection, plan.solution,
-        budget - problem.reservedBytes, best.smaller, best.refused);
-    if (!best.smaller.empty() && best.smaller.front().makespan < best.makespan)
-      offerPlan(problem, best.smaller.front(), best);
+        budget - problem.reservedBytes, smaller, best.stats.refused);
+    if (!smaller.empty() && smaller.front().makespan < best.cost)
+      offerPlan(problem, smaller.front(), best);
     return status;
   }
 
   absl::Status offerKnown() {
-    absl::StatusOr<Profile> profile = simulate(problem, *options.known);
+    absl::StatusOr<Profile> profile = simulate(problem, *options.start);
     if (!profile.ok())
       return profile.status();
-    MovedPlan plan{*options.known, profile->makespan, profile->spacePeakBytes};
+    MovedPlan plan{*options.start, profile->makespan, profile->spacePeakBytes};
     offerPlan(problem, std::move(plan), best);
     return absl::OkStatus();
   }
 
   /// Offers the plan of a published rule.
-  absl::Status tryRule(decltype(zeroOffload) &rule) {
+  absl::Status tryRule(const OffloadRule &rule) {
     const int64_t budget = problem.spaces[0].budgetBytes;
-    absl::StatusOr<MovedPlan> made = rule(
+    absl::StatusOr<MovedPlan> made = rule.plan(
         problem,
         budget < 0 ? -1 : std::max<int64_t>(0, budget - problem.reservedBytes));
     // A needed move isn't offered, or the list is invalid.
-    if (absl::IsNotFound(made.status()) || isRefused(made, best.refused))
+    if (absl::IsNotFound(made.status()) || isRefused(made, best.stats.refused))
       return absl::OkStatus();
     if (made.ok())
       offerPlan(problem, *std::move(made), best);
@@ -245,19 +254,13 @@ private:
   }
 
   /// The fastest plan of all, if it is faster than the best so far.
-  absl::Status tryOptimum(size_t mostStates) {
-    const int64_t below =
-        std::min(options.useless, best.feasible ? best.makespan : kNoPlan);
-    absl::StatusOr<std::optional<OptimalPlan>> plan =
-        planOptimum(problem, {below, mostStates});
+  absl::Status tryExact() {
+    absl::StatusOr<std::optional<MovedPlan>> plan =
+        options.exact(problem, std::min(options.useless,
+                                        best.feasible ? best.cost : kNoPlan));
     if (!plan.ok() || !*plan)
       return plan.status();
-    absl::StatusOr<Profile> profile = simulate(problem, (*plan)->solution);
-    if (!profile.ok())
-      return profile.status();
-    MovedPlan made{std::move((*plan)->solution), profile->makespan,
-                   profile->spacePeakBytes};
-    if (made.makespan != (*plan)->makespan || !offerPlan(problem, made, best))
+    if (!offerPlan(problem, std::move(**plan), best))
       return absl::InternalError("the optimum isn't what it says");
     return absl::OkStatus();
   }
@@ -307,7 +310,7 @@ private:
         return absl::OkStatus();
     }
     for (double factor : {0.5, 2.0})
-      for (int i = 0; i < amounts.refinements; ++i) {
+      for (int i = 0; has(Strategy::Refine) && i < amounts.refinements; ++i) {
         absl::StatusOr<bool> gains =
             attempt({at.price * factor, at.pieces, at.walks});
         if (!gains.ok())
@@ -320,6 +323,8 @@ private:
 
   /// Tries all knobs with `modes`, and with the moves of activations alone.
   absl::Status tryKnobsOf(const UpdateModes &modes) {
+    if (!has(Strategy::Knobs))
+      return absl::OkStatus();
     absl::Status status = tryAllKnobs(modes);
     if (modes != plainModes(groups))
       status.Update(tryAllKnobs(plainModes(groups)));
@@ -424,6 +429,8 @@ private:
   /// a single knob up to a limit of plans.
   absl::Status moveOn(const ModeLoads &loads, UpdateModes &now,
                       int64_t &least) {
+    if (!has(Strategy::Stretches))
+      return absl::OkStatus();
     const int64_t lastTried =
         few.size() > 1
             ? kNoPlan
@@ -461,11 +468,12 @@ private:
   }
 
   const Problem &problem;
-  const SpaceSearchOptions &options;
+  const SolveOptions &options;
+  std::vector<MovedPlan> &smaller;
   const Amounts amounts;
   const bool isSmall;
   UpdateGroups groups;
-  SpacePlan best;
+  Plan best;
   std::set<UpdateModes> known; // Modes that were tried.
   UpdateModes bestModes;       // For the best plan; a rule's plan has the plain
                                // ones.
@@ -481,8 +489,9 @@ private:
 
 } // namespace
 
-absl::StatusOr<SpacePlan>
-tmc::planning::solveSpaces(const Problem &problem,
-                           const SpaceSearchOptions &options) {
-  return SpaceSearch(problem, options).run();
+absl::StatusOr<Plan>
+tmc::planning::solveMoves(const Problem &problem, const SolveOptions &options,
+                          std::vector<MovedPlan> *smaller) {
+  std::vector<MovedPlan> unused;
+  return MovesSearch(problem, options, smaller ? *smaller : unused).run();
 }

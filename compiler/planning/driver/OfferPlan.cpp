@@ -1,7 +1,5 @@
 #include "compiler/planning/driver/OfferPlan.h"
 
-#include "compiler/planning/driver/SmallerPlans.h"
-
 #include <utility>
 
 using namespace tmc::planning;
@@ -16,13 +14,13 @@ bool tmc::planning::isRefused(const absl::StatusOr<MovedPlan> &moved,
 }
 
 bool tmc::planning::offerPlan(const Problem &problem, MovedPlan plan,
-                              SpacePlan &best) {
+                              Plan &best) {
   if (!fitsBudgets(problem, plan.peakBytes))
     return false;
-  if (!best.feasible || plan.makespan < best.makespan) {
+  if (!best.feasible || plan.makespan < best.cost) {
     best.solution = std::move(plan.solution);
     best.feasible = true;
-    best.makespan = plan.makespan;
+    best.cost = plan.makespan;
     best.peakBytes = std::move(plan.peakBytes);
   }
   return true;

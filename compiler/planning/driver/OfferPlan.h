@@ -8,7 +8,8 @@
 #ifndef TMC_COMPILER_PLANNING_DRIVER_OFFERPLAN_H
 #define TMC_COMPILER_PLANNING_DRIVER_OFFERPLAN_H
 
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/Plan.h"
+#include "compiler/planning/search/Moves.h"
 
 namespace tmc::planning {
 
@@ -18,7 +19,7 @@ bool isRefused(const absl::StatusOr<MovedPlan> &moved, int64_t &refused);
 
 /// Makes `plan` the best one if it fits and is the fastest so far. Returns
 /// whether it fits.
-bool offerPlan(const Problem &problem, MovedPlan plan, SpacePlan &best);
+bool offerPlan(const Problem &problem, MovedPlan plan, Plan &best);
 
 } // namespace tmc::planning
 

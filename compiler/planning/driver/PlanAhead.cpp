@@ -5,13 +5,14 @@
 
 using namespace tmc::planning;
 
-PlanAhead::PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
-                     int64_t budgetBytes) {
+PlanAhead::PlanAhead(Problem problem, std::vector<int64_t> alignments,
+                     SolveOptions options, int64_t budgetBytes) {
   // The thread owns its inputs, and writes its results to members.
-  auto work = [this, problem = std::move(problem), alignment,
-               options = std::move(options), budgetBytes]() mutable {
-    cache = std::make_unique<PlanCache>(std::move(problem), alignment,
-                                        std::move(options));
+  auto work = [this, problem = std::move(problem),
+               alignments = std::move(alignments), options = std::move(options),
+               budgetBytes]() mutable {
+    cache = std::make_unique<PlanCache>(
+        std::move(problem), std::move(alignments), std::move(options));
     status = cache->fit(budgetBytes).status();
     if (status.ok())
       status = cache->smallest().status();

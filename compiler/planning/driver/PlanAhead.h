@@ -8,7 +8,7 @@
 #ifndef TMC_COMPILER_PLANNING_DRIVER_PLANAHEAD_H
 #define TMC_COMPILER_PLANNING_DRIVER_PLANAHEAD_H
 
-#include "compiler/planning/driver/ArenaFit.h"
+#include "compiler/planning/driver/PlanCache.h"
 
 #include <memory>
 #include <thread>
@@ -20,8 +20,8 @@ public:
   /// Begins to fill a cache of `problem`, which passes `check`, with plans for
   /// `budgetBytes`. If the system gives no thread, the constructor fills the
   /// cache.
-  PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
-            int64_t budgetBytes);
+  PlanAhead(Problem problem, std::vector<int64_t> alignments,
+            SolveOptions options, int64_t budgetBytes);
   /// Waits for the search.
   ~PlanAhead();
 

@@ -1,31 +1,38 @@
 #include "compiler/planning/driver/PlanBy.h"
 
+#include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/model/Verify.h"
 #include "compiler/planning/peers/External.h"
+#include "compiler/planning/peers/OffloadRules.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 using namespace tmc::planning;
 
-static constexpr std::string_view kOurs = "tmc", kProgram = "exec:";
+static constexpr std::string_view kOurs = "tmc", kAlone = "recompute",
+                                  kProgram = "exec:";
 
 std::vector<std::pair<std::string, std::string>>
 tmc::planning::plannerSummaries() {
   std::vector<std::pair<std::string, std::string>> all = {
       {std::string(kOurs),
-       "annealing over recomputations, with a certificate"}};
+       "annealing over recomputations and moves, with a certificate"},
+      {std::string(kAlone), "the same without moves"}};
+  for (const OffloadRule &rule : kOffloadRules)
+    all.push_back({rule.name, rule.summary});
   for (const Planner &p : planners())
     all.push_back({p.name, p.summary});
   return all;
 }
 
 bool tmc::planning::isPlanner(std::string_view name) {
-  return name == kOurs || name.starts_with(kProgram) ||
-         std::ranges::any_of(planners(),
-                             [&](const Planner &p) { return p.name == name; });
+  return name.starts_with(kProgram) ||
+         std::ranges::any_of(plannerSummaries(),
+                             [&](const auto &p) { return p.first == name; });
 }
 
 std::string tmc::planning::plannerNames() {
@@ -35,19 +42,12 @@ std::string tmc::planning::plannerNames() {
   return names + std::string(kProgram) + "COMMAND";
 }
 
-absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
-                                           const Problem &problem,
-                                           const SolveOptions &options,
-                                           const std::string &problemFile) {
-  if (name.empty() || name == kOurs)
-    return solve(problem, options);
-  auto start = std::chrono::steady_clock::now();
-  if (absl::Status status = check(problem); !status.ok())
-    return status;
-  if (absl::Status status = plansOneSpace(problem); !status.ok())
-    return status;
-  PlanRequest request{options.budgetBytes, int64_t(options.effort.percent),
-                      options.timeLimitSeconds};
+namespace {
+
+/// The answer of a planner that gives a plain list, not measured yet.
+absl::StatusOr<Solution> answerOf(std::string_view name, const Problem &problem,
+                                  const PlanRequest &request,
+                                  const std::string &problemFile) {
   absl::StatusOr<Solution> answer = absl::NotFoundError(
       absl::StrCat("there is no planner '", std::string(name), "'"));
   if (name.starts_with(kProgram))
@@ -56,33 +56,132 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
   for (const Planner &p : planners())
     if (p.name == name)
       answer = p.plan(problem, request);
+  if (answer.ok())
+    takeOverwrites(problem, *answer);
+  return answer;
+}
+
+absl::Status isWrong(std::string_view name, const absl::Status &why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the answer of planner '", std::string(name),
+                   "' is wrong: ", why.message()));
+}
+
+/// The answer to the problem as the device sees it, as one to the whole.
+absl::StatusOr<Solution> answerOnDevice(std::string_view name,
+                                        const Problem &problem,
+                                        const PlanRequest &request) {
+  const SpaceChoice choice = plainChoice(problem);
+  absl::StatusOr<Projection> seen =
+      project(problem, choice, std::numeric_limits<double>::infinity());
+  if (!seen.ok())
+    return seen.status();
+  absl::StatusOr<Solution> answer = answerOf(name, seen->problem, request, {});
+  if (!answer.ok())
+    return answer;
+  if (absl::Status status = measure(seen->problem, *answer).status();
+      !status.ok())
+    return isWrong(name, status);
+  absl::StatusOr<MovedPlan> whole =
+      placeMoves(problem, choice, *seen, *answer, /*liveBytes=*/-1);
+  if (!whole.ok())
+    return whole.status();
+  return std::move(whole->solution);
+}
+
+absl::StatusOr<Solution> solutionBy(std::string_view name,
+                                    const Problem &problem,
+                                    const PlanRequest &request,
+                                    const std::string &problemFile) {
+  if (isOneSpace(problem))
+    return answerOf(name, problem, request, problemFile);
+  for (const OffloadRule &rule : kOffloadRules)
+    if (rule.name == name) {
+      absl::StatusOr<MovedPlan> moved = rule.plan(
+          problem, request.budgetBytes < 0
+                       ? -1
+                       : std::max<int64_t>(0, request.budgetBytes -
+                                                  problem.reservedBytes));
+      if (!moved.ok())
+        return moved.status();
+      return std::move(moved->solution);
+    }
+  for (const Planner &p : planners())
+    if (p.name == name && p.takesMoves)
+      return answerOf(name, problem, request, problemFile);
+  return answerOnDevice(name, problem, request);
+}
+
+/// Bounds for a plan of one space, in its order.
+void boundOnDevice(const Problem &problem, const SolveOptions &options,
+                   Plan &plan) {
+  plan.impossibleBelowBytes =
+      impossibleBelowInOrder(problem, relax(problem, plan.orders));
+  plan.smallestFoundBytes = plan.peakBytes[0] + problem.reservedBytes;
+  plan.certificate.budgetBytes = options.budgetBytes;
+}
+
+/// Bounds for a plan with moves, in the program's order.
+absl::Status boundMoves(const Problem &problem, Plan &plan) {
+  plan.impossibleBelowBytes = impossibleBelow(problem);
+  plan.spaceProof = ascendSpaces(problem, {.steps = kFull.boundSteps});
+  absl::StatusOr<int64_t> proven = provenMakespan(problem, plan.spaceProof);
+  if (proven.ok())
+    plan.provenMakespan = *proven;
+  return proven.status();
+}
+
+} // namespace
+
+absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
+                                           const Problem &problem,
+                                           const SolveOptions &options,
+                                           const std::string &problemFile) {
+  if (name.empty() || name == kOurs)
+    return solve(problem, options);
+  if (name == kAlone) {
+    SolveOptions alone = options;
+    for (Strategy row :
+         {Strategy::Rules, Strategy::Modes, Strategy::LoopChoices})
+      alone.without.add(row);
+    return solve(problem, alone);
+  }
+  auto start = std::chrono::steady_clock::now();
+  if (absl::Status status = check(problem); !status.ok())
+    return status;
+  Problem within = problem;
+  within.spaces[0].budgetBytes = options.budgetBytes;
+  absl::StatusOr<Solution> answer =
+      solutionBy(name, within,
+                 {options.budgetBytes, int64_t(options.effort.percent),
+                  options.timeLimitSeconds},
+                 problemFile);
   if (!answer.ok())
     return answer.status();
   Plan plan;
   plan.solution = std::move(*answer);
-  takeOverwrites(problem, plan.solution);
   absl::StatusOr<Claim> claim = measure(problem, plan.solution);
   if (!claim.ok())
-    return absl::FailedPreconditionError(
-        absl::StrCat("the answer of planner '", std::string(name),
-                     "' is wrong: ", claim.status().message()));
+    return isWrong(name, claim.status());
   plan.baseCost = baseCost(problem);
-  plan.peakBytes = claim->peakBytes;
+  plan.peakBytes = {claim->peakBytes};
+  plan.peakBytes.insert(plan.peakBytes.end(), claim->otherPeakBytes.begin(),
+                        claim->otherPeakBytes.end());
   plan.cost = claim->cost;
-  plan.feasible = options.budgetBytes < 0 ||
-                  plan.peakBytes <= options.budgetBytes - problem.reservedBytes;
+  plan.feasible = fitsBudgets(within, plan.peakBytes);
   for (size_t s = 0; s < problem.segments.size(); ++s) {
     plan.orders.emplace_back();
     for (const Execution &e : plan.solution.segments[s]) {
-      if (e.instruction != kNone)
+      if (e.instruction != kNone && e.phase != Phase::Done)
         plan.orders[s].push_back(e.instruction);
-      plan.stats.recomputedExecutions += e.instruction == kNone;
+      plan.stats.recomputedExecutions +=
+          e.instruction == kNone && e.phase == Phase::Whole;
     }
   }
-  Relaxation relaxation = relax(problem, plan.orders);
-  plan.impossibleBelowBytes = impossibleBelow(problem, relaxation);
-  plan.smallestFoundBytes = plan.peakBytes + problem.reservedBytes;
-  plan.certificate.budgetBytes = options.budgetBytes;
+  if (isOneSpace(problem))
+    boundOnDevice(problem, options, plan);
+  else if (absl::Status status = boundMoves(within, plan); !status.ok())
+    return status;
   plan.stats.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

@@ -1,8 +1,12 @@
 // PlanBy.h - a checked plan by the planner of a given name.
 //
-// `tmc` is `solve`; the others are those of the registry (`peers/Planners.h`)
-// and programs, as `exec:CMD`. Their answers are measured by the verifier and
-// come without a certificate.
+// `tmc` is `solve`, and `recompute` is `solve` without moves. The others are
+// those of the registry (`peers/Planners.h`), published rules for moves
+// (`peers/OffloadRules.h`), and programs, as `exec:CMD`. The verifier measures
+// their answers. They come without a certificate.
+//
+// A planner that knows one space gets a problem with moves as the device sees
+// it: everything is at home there, and nothing moves.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_PLANBY_H
 #define TMC_COMPILER_PLANNING_DRIVER_PLANBY_H
@@ -21,11 +25,12 @@ std::string plannerNames();
 /// Name and summary of each planner, `tmc` first.
 std::vector<std::pair<std::string, std::string>> plannerSummaries();
 
-/// Runs the planner `name` ("exec:CMD" included) and checks its answer.
-/// `problemFile` is the input of a planner that is a program.
+/// Runs the planner `name` ("exec:CMD" included; empty: `tmc`) within the
+/// budget of `options` and checks its answer. `problemFile` is the input of a
+/// planner that is a program; empty: a temporary file is written.
 absl::StatusOr<Plan> planBy(std::string_view name, const Problem &problem,
                             const SolveOptions &options,
-                            const std::string &problemFile);
+                            const std::string &problemFile = {});
 
 } // namespace tmc::planning
 

@@ -62,7 +62,8 @@ Search::Search(const Problem &problem, const SolveOptions &options,
     holdExpensive();
   relaxation = relax(problem, orders);
   budgetWork = options.effort.workOf(int64_t(linear.stages.size()));
-  impossible = impossibleBelow(problem, relaxation) - problem.reservedBytes;
+  impossible =
+      impossibleBelowInOrder(problem, relaxation) - problem.reservedBytes;
   addHeadroom(options.headroom);
   if (!options.without.has(Strategy::CopyMove))
     repeats.emplace(linear);

@@ -1,19 +1,11 @@
 #include "compiler/planning/driver/SmallerPlans.h"
 
-#include "compiler/planning/driver/SpaceStrategies.h"
+#include "compiler/planning/driver/MovesAmounts.h"
+#include "compiler/planning/driver/Plan.h"
 
 #include <algorithm>
 
 using namespace tmc::planning;
-
-bool tmc::planning::fitsBudgets(const Problem &problem,
-                                const std::vector<int64_t> &peakBytes) {
-  for (size_t s = 0; s < peakBytes.size(); ++s)
-    if (int64_t budget = problem.spaces[s].budgetBytes;
-        budget >= 0 && peakBytes[s] + problem.reservedOf(SpaceId(s)) > budget)
-      return false;
-  return true;
-}
 
 static void keep(MovedPlan plan, std::vector<MovedPlan> &kept) {
   auto isNoWorse = [](const MovedPlan &a, const MovedPlan &b) {

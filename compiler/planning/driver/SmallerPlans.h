@@ -26,10 +26,6 @@ absl::Status keepSmallerForms(const Problem &problem, const SpaceChoice &choice,
                               const Solution &planned, int64_t liveBytes,
                               std::vector<MovedPlan> &kept, int64_t &refused);
 
-/// Whether the live bytes of each space, plus reserved ones, are within its
-/// budget.
-bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes);
-
 } // namespace tmc::planning
 
 #endif // TMC_COMPILER_PLANNING_DRIVER_SMALLERPLANS_H

@@ -1,6 +1,7 @@
 #include "compiler/planning/driver/Solve.h"
 
 #include "compiler/planning/driver/FreeOrder.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/driver/Search.h"
 #include "compiler/planning/model/Verify.h"
 #include "compiler/planning/search/Beam.h"
@@ -157,11 +158,11 @@ absl::Status FixedOrder::measurePlan(int64_t smallest) {
   if (!claim.ok())
     return absl::InternalError(
         absl::StrCat("planned a wrong schedule: ", claim.status().message()));
-  plan.peakBytes = claim->peakBytes;
+  plan.peakBytes = {claim->peakBytes};
   plan.cost = claim->cost;
-  plan.feasible =
-      plan.peakBytes <= limit && (options.expensive != Expensive::Held ||
-                                  !recomputesExpensive(problem, plan.solution));
+  plan.feasible = plan.peakBytes[0] <= limit &&
+                  (options.expensive != Expensive::Held ||
+                   !recomputesExpensive(problem, plan.solution));
   if (plan.feasible && options.budgetBytes >= 0)
     smallest = std::min(smallest, limit);
   plan.smallestFoundBytes = smallest + problem.reservedBytes;
@@ -208,10 +209,13 @@ absl::Status tmc::planning::plansOneSpace(const Problem &problem) {
 
 absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
                                           const SolveOptions &options) {
+  if (!isOneSpace(problem)) {
+    Problem within = problem;
+    within.spaces[0].budgetBytes = options.budgetBytes;
+    return solveMoves(within, options);
+  }
   Clock::time_point start = Clock::now();
   if (absl::Status status = check(problem); !status.ok())
-    return status;
-  if (absl::Status status = plansOneSpace(problem); !status.ok())
     return status;
   if (options.order == OrderMode::Fixed || options.budgetBytes < 0)
     return solveFixed(problem, options, start);

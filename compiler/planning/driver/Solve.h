@@ -1,21 +1,19 @@
 // Solve.h - the entry point of planning: a problem and a budget in, a checked
 // plan with its proof out.
 //
-// The caller's loop, which ends because the budget only shrinks:
-//
-//     plan = solve(problem, {.budgetBytes = B})
-//     lower the plan to buffers, packArena (Arena.h)
-//     while the arena exceeds B: solve again with B less the excess
+// A problem of one space is planned by recomputation (FreeOrder.h, Search.h),
+// one with other spaces by moves as well (MovesSearch.h). The live bytes of a
+// plan fit the budget; `PlanCache` (PlanCache.h) finds plans whose arenas do.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SOLVE_H
 #define TMC_COMPILER_PLANNING_DRIVER_SOLVE_H
 
-#include "compiler/planning/bound/Branch.h"
-#include "compiler/planning/bound/SpaceBound.h"
+#include "compiler/planning/driver/Plan.h"
 #include "compiler/planning/driver/Strategies.h"
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/search/Moves.h"
 
-#include <algorithm>
+#include <functional>
+#include <limits>
 
 namespace tmc::planning {
 
@@ -32,7 +30,8 @@ enum class Expensive : uint8_t {
 };
 
 struct SolveOptions {
-  /// Bytes that live values and `reservedBytes` may take; -1: no limit.
+  /// Bytes of the device that live values and `reservedBytes` may take; -1: no
+  /// limit. The problem's spaces hold the budgets of the others.
   int64_t budgetBytes = -1;
   OrderMode order = OrderMode::Fixed;
   uint64_t seed = 1;
@@ -55,7 +54,8 @@ struct SolveOptions {
   std::vector<int64_t> headroom = {};
   Expensive expensive = Expensive::HeldFirst;
   /// With a free order: choose an order by an eighth of the work, and stop if
-  /// it has a plan.
+  /// it has a plan. With moves: few choices, a tenth of the time, to compare
+  /// settings of levers.
   bool coarse = false;
   /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
@@ -65,54 +65,18 @@ struct SolveOptions {
   bool wantFrontier = false;
   /// Look for the smallest budget if this one has no plan.
   bool wantSmallest = true;
-};
 
-struct Stats {
-  int64_t work = 0; // Units counted.
-  int64_t recomputedExecutions = 0;
-  int64_t repeatedInstructions = 0; // Isomorphic to another one (`Repeats.h`).
-  double seconds = 0;
-  bool timeLimitHit = false;
-  /// `SolveOptions::smallestWork` ended the search for the smallest plan.
-  bool stoppedEarly = false;
-};
+  // With moves:
 
-struct Plan {
-  Solution solution;
-  /// False: no plan within the budget was found, and `solution` is the known
-  /// one with the smallest peak.
-  bool feasible = false;
-  int64_t peakBytes = 0; // Live peak, without reserved bytes.
-  int64_t cost = 0;
-  int64_t baseCost = 0;
-  /// Budgets, reserved bytes included: the smallest known to work with the
-  /// other options unchanged (the given one, if it works and nothing smaller is
-  /// known), and the one below which no plan exists.
-  int64_t smallestFoundBytes = 0;
-  int64_t impossibleBelowBytes = 0;
-  /// The order of first executions; the program's own unless free.
-  std::vector<std::vector<InstructionId>> orders;
-  /// Bounds `cost` from below over all plans with this order (`Bound.h`);
-  /// empty when not asked for.
-  Certificate certificate;
-  /// A second bound over the same plans, where it is affordable and proves more
-  /// than the prices do (`Branch.h`).
-  std::optional<BranchCertificate> cases;
-  /// The bound on the makespan of a plan with moves. Empty otherwise.
-  SpaceCertificate spaceProof;
-  Stats stats;
-
-  /// The best bound: every plan with this order costs at least `baseCost` plus
-  /// this.
-  int64_t provenExtraCost() const {
-    return cases ? std::max(cases->extraCost, certificate.extraCost)
-                 : certificate.extraCost;
-  }
-
-  double overheadPct() const {
-    return baseCost > 0 ? 100.0 * double(cost - baseCost) / double(baseCost)
-                        : 0;
-  }
+  /// Plans of this cost or more are useless: if that is proved of all plans,
+  /// none is sought.
+  int64_t useless = std::numeric_limits<int64_t>::max();
+  /// Plans a few instructions exactly, below a cost; nothing if no such plan
+  /// exists. Null: the search has no such help. Errors: Unimplemented and
+  /// ResourceExhausted, if the problem is too large.
+  std::function<absl::StatusOr<std::optional<MovedPlan>>(const Problem &,
+                                                         int64_t costBelow)>
+      exact = nullptr;
 };
 
 /// Whether one operation takes at least 1/25 of the step.
@@ -123,8 +87,8 @@ inline bool isExpensive(int64_t cost, int64_t baseCost) {
 /// Whether `solution` recomputes an expensive operation.
 bool recomputesExpensive(const Problem &problem, const Solution &solution);
 
-/// An Unimplemented error if the problem has more than one space, one engine
-/// and R1 to R8, which are the limits of the planners.
+/// An Unimplemented error if the problem has more than one space and engine,
+/// which are the limits of a planner.
 absl::Status plansOneSpace(const Problem &problem);
 
 /// The best plan found within the counted work. An error: the problem is

@@ -9,8 +9,9 @@
 //     Start     prices, segments, beam, ...           driver/Search.cpp
 //     Walk      cold, warm, more                      driver/Search.cpp
 //     Move      copy, switch                          search/Anneal.cpp
-//     Fit       second-walk, repack, repairs          driver/ArenaFit.cpp
+//     Fit       second-walk, repack, repairs          driver/PlanCache.cpp
 //     Bound     cases                                 driver/Solve.cpp
+//     Moves     rules, modes, knobs, ...              driver/MovesSearch.cpp
 //
 // A row gives the largest size that it applies to, and its part of an order's
 // counted work. `SolveOptions::without` leaves rows out by name;
@@ -55,6 +56,16 @@ enum class Strategy : uint8_t {
   LocalRepair,
   GlobalRepair,
   Cases,
+  Rules,
+  Modes,
+  Stretches,
+  Knobs,
+  Refine,
+  Spare,
+  SecondPass,
+  LoopChoices,
+  Alone,
+  SmallerForms,
 };
 
 struct StrategyRow {
@@ -106,6 +117,26 @@ inline constexpr StrategyRow kStrategies[] = {
     {Strategy::GlobalRepair, "global-repair", "Fit", kAnySize, 16,
      "plans again for a smaller limit"},
     {Strategy::Cases, "cases", "Bound", kAnySize, 10, "a proof by cases"},
+    {Strategy::Rules, "rules", "Moves", kAnySize, 0,
+     "plans of published rules, as starts"},
+    {Strategy::Modes, "modes", "Moves", kAnySize, 64,
+     "sides of each update, the best by a sketch first"},
+    {Strategy::Stretches, "stretches", "Moves", kAnySize, 64,
+     "changes stretches of updates, by halving"},
+    {Strategy::Knobs, "knobs", "Moves", kAnySize, 16,
+     "all prices and free bytes for the best modes"},
+    {Strategy::Refine, "refine", "Moves", kAnySize, 16,
+     "halves and doubles the best price"},
+    {Strategy::Spare, "spare", "Moves", kAnySize, 64,
+     "plans again with the excess kept free"},
+    {Strategy::SecondPass, "second-pass", "Moves", kAnySize, 16,
+     "searches once more far from the bound, with every row"},
+    {Strategy::LoopChoices, "loop-choices", "Moves", kAnySize, 64,
+     "fetches in each trip, or holds over all"},
+    {Strategy::Alone, "alone", "Moves", kAnySize, 1,
+     "plans recomputation without moves"},
+    {Strategy::SmallerForms, "smaller-forms", "Moves", kAnySize, 0,
+     "keeps slower forms with smaller peaks, for packing"},
 };
 
 inline constexpr const StrategyRow &rowOf(Strategy strategy) {

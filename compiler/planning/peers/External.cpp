@@ -1,6 +1,7 @@
 #include "compiler/planning/peers/External.h"
 
 #include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/ProblemFile.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -8,7 +9,9 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
+#include <optional>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -102,6 +105,41 @@ absl::StatusOr<std::string> run(const std::string &command,
   return out;
 }
 
+/// A temporary file with the problem; removed at the end of its life.
+class ProblemFileOnDisk {
+public:
+  explicit ProblemFileOnDisk(const Problem &problem) {
+    const char *directory = std::getenv("TMPDIR");
+    path = absl::StrCat(directory && *directory ? directory : "/tmp",
+                        "/tmc-problem-XXXXXX");
+    const int fd = mkstemp(path.data());
+    if (fd < 0) {
+      path.clear();
+      return;
+    }
+    const std::string text = printProblem(problem);
+    size_t done = 0;
+    while (done < text.size()) {
+      ssize_t n = write(fd, text.data() + done, text.size() - done);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n <= 0)
+        break;
+      done += size_t(n);
+    }
+    isWhole = close(fd) == 0 && done == text.size();
+  }
+  ~ProblemFileOnDisk() {
+    if (!path.empty())
+      unlink(path.c_str());
+  }
+  ProblemFileOnDisk(const ProblemFileOnDisk &) = delete;
+  ProblemFileOnDisk &operator=(const ProblemFileOnDisk &) = delete;
+
+  std::string path;
+  bool isWhole = false;
+};
+
 } // namespace
 
 absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
@@ -154,8 +192,13 @@ absl::StatusOr<Solution>
 tmc::planning::planByProgram(const std::string &command, const Problem &problem,
                              const PlanRequest &request,
                              const std::string &problemFile) {
+  std::optional<ProblemFileOnDisk> written;
+  if (problemFile.empty() && !written.emplace(problem).isWhole)
+    return absl::UnavailableError(
+        "the planner's problem file can't be written");
   absl::StatusOr<std::string> out =
-      run(command, problemFile, std::to_string(request.budgetBytes),
+      run(command, written ? written->path : problemFile,
+          std::to_string(request.budgetBytes),
           request.timeLimitSeconds > 0 ? request.timeLimitSeconds
                                        : kPatienceSeconds);
   if (!out.ok())

@@ -54,6 +54,24 @@ absl::StatusOr<MovedPlan> offloadByKnapsack(const Problem &problem,
 absl::StatusOr<MovedPlan> offloadByChain(const Problem &problem,
                                          int64_t liveBytes);
 
+/// One rule. Those that start our own search are never faster than it.
+struct OffloadRule {
+  const char *name, *summary;
+  decltype(zeroOffload) *plan;
+  bool startsSearch = true, takesLong = false;
+};
+/// The cheapest first.
+inline constexpr OffloadRule kOffloadRules[] = {
+    {"oldest-first", "moves the oldest activations, as many as needed",
+     offloadOldest},
+    {"zero-offload", "every update on the host", zeroOffload},
+    {"zero-offload-blocks", "the same, and recomputes each block",
+     zeroOffloadBlocks, false},
+    {"knapsack", "keeps, recomputes or moves each activation, by a knapsack",
+     offloadByKnapsack},
+    {"chain", "the same for stretches of a chain, by a dynamic program",
+     offloadByChain, true, true}};
+
 } // namespace tmc::planning
 
 #endif // TMC_COMPILER_PLANNING_PEERS_OFFLOADRULES_H

@@ -1,7 +1,6 @@
 #include "compiler/planning/peers/Planners.h"
 
 #include "compiler/planning/peers/Baselines.h"
-#include "compiler/planning/peers/MinCut.h"
 
 #include <algorithm>
 
@@ -15,16 +14,15 @@ static std::vector<Planner> &registry() {
       {"sqrt", "segments of equal length, each recomputed at once", planSqrt},
       {"blocks", "keeps only what leads from block to block", planBlocks},
       {"greedy", "most bytes per cost first, where the peak is", planGreedy},
-      {"mincut", "PyTorch's: a min cut, and a knapsack of expensive values",
-       planMinCut},
   };
   return all;
 }
 
 void tmc::planning::registerPlanner(std::string name, std::string summary,
-                                    PlannerFunction plan) {
+                                    PlannerFunction plan, bool takesMoves) {
   std::erase_if(registry(), [&](const Planner &p) { return p.name == name; });
-  registry().push_back({std::move(name), std::move(summary), std::move(plan)});
+  registry().push_back(
+      {std::move(name), std::move(summary), std::move(plan), takesMoves});
 }
 
 const std::vector<Planner> &tmc::planning::planners() { return registry(); }

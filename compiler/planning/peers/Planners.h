@@ -34,11 +34,12 @@ struct Planner {
   std::string name;
   std::string summary;
   PlannerFunction plan;
+  bool takesMoves = false; // It takes problems of several spaces.
 };
 
 /// Adds a planner; one of the same name replaces the earlier one.
 void registerPlanner(std::string name, std::string summary,
-                     PlannerFunction plan);
+                     PlannerFunction plan, bool takesMoves = false);
 const std::vector<Planner> &planners();
 
 } // namespace tmc::planning

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace tmc::test;
 using tmc::reference::Tensor;
 
-static void registerPasses() {
+static void registerOnce() {
   static bool once = [] {
     tmc::registerPasses(tmc::findTarget);
     registerTransformsPasses();
@@ -25,7 +25,7 @@ static void registerPasses() {
 }
 
 LogicalResult tmc::test::runPipeline(ModuleOp module, StringRef pipeline) {
-  registerPasses();
+  registerOnce();
   if (pipeline.empty())
     return success();
   PassManager manager(module.getContext());
@@ -164,7 +164,7 @@ static std::optional<Outcome> validateOne(MLIRContext &context,
 }
 
 void tmc::test::validate(const Validation &v) {
-  registerPasses();
+  registerOnce();
   std::unique_ptr<MLIRContext> context = makeContext();
   int64_t changed = 0, unstable = 0;
   std::vector<int64_t> made(v.makes.size(), 0);

@@ -38,7 +38,7 @@ TEST(Bound, TheExampleOfTheHeader) {
   EXPECT_EQ(relaxation.live,
             (std::vector<int64_t>{100, 200, 300, 300, 300, 200, 100}));
   EXPECT_EQ(relaxation.gaps.size(), 3u);
-  EXPECT_EQ(impossibleBelow(p, relaxation), 100);
+  EXPECT_EQ(impossibleBelowInOrder(p, relaxation), 100);
   Certificate found = certify(p, relaxation, ascend(relaxation, 200, {}), 200);
   EXPECT_GE(found.extraCost, 5);
   EXPECT_EQ(checkCertificate(p, found), std::nullopt);

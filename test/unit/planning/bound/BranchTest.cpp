@@ -1,7 +1,7 @@
 // Proofs by cases: examples that can be counted by hand, and planted faults.
 
 #include "compiler/planning/bound/Branch.h"
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/OfferMoves.h"
 
@@ -179,9 +179,9 @@ TEST(Branch, FetchesVoidTheCases) {
   for (Recipe &r : p.recipes)
     if (p.isMove(r))
       r.cost = 1;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+  absl::StatusOr<Plan> plan = solveMoves(p, {});
   ASSERT_TRUE(plan.ok() && plan->feasible);
-  EXPECT_LT(plan->makespan, proved);
+  EXPECT_LT(plan->cost, proved);
 }
 
 } // namespace

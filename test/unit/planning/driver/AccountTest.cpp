@@ -62,7 +62,7 @@ TEST(Account, TellsWhatWasMadeAgainAndWhatItPaid) {
   EXPECT_EQ(paid, plan->cost - plan->baseCost);
   EXPECT_GE(broken, 1);
   EXPECT_EQ(told->levers.plainPeak, 320); // b3 makes g3 beside them.
-  EXPECT_EQ(told->levers.planPeak, plan->peakBytes);
+  EXPECT_EQ(told->levers.planPeak, plan->peakBytes[0]);
   EXPECT_EQ(told->levers.recomputeCost, paid);
 }
 
@@ -98,7 +98,7 @@ TEST(Account, AddsUpToTheSimulation) {
       EXPECT_EQ(live[row] + p.recipes[told->rows[row].recipe].workspaceBytes,
                 told->rows[row].liveBytes)
           << "row " << row;
-    EXPECT_EQ(told->rows[told->peakRow].liveBytes, plan->peakBytes);
+    EXPECT_EQ(told->rows[told->peakRow].liveBytes, plan->peakBytes[0]);
   }
   EXPECT_GT(recomputing, 20);
 }
@@ -126,7 +126,7 @@ static std::pair<Problem, Plan> moved() {
   absl::StatusOr<Profile> profile = simulate(s.p, plan.solution);
   EXPECT_TRUE(profile.ok()) << profile.status();
   plan.cost = profile->makespan;
-  plan.peakBytes = profile->peakBytes;
+  plan.peakBytes = profile->spacePeakBytes;
   return {s.p, plan};
 }
 
@@ -180,8 +180,8 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   EXPECT_EQ(told->gaps[0].breakCost(), 10);
   EXPECT_EQ(told->gaps[0].worth, 100 * (8 + 3) / 4);
   // x, and two values beside a; while a comes, c and d; held, the same.
-  EXPECT_EQ(told->levers.planPeak, plan.peakBytes);
-  EXPECT_EQ(told->levers.activationsPeak, plan.peakBytes);
+  EXPECT_EQ(told->levers.planPeak, plan.peakBytes[0]);
+  EXPECT_EQ(told->levers.activationsPeak, plan.peakBytes[0]);
   EXPECT_EQ(told->levers.recomputeCost, 0);
   EXPECT_EQ(told->levers.activationsCost, 10);
   EXPECT_EQ(told->levers.optimizerCost, 0);
@@ -224,8 +224,8 @@ TEST(Account, TellsWhatStatesOnTheHostBring) {
   ASSERT_TRUE(profile.ok()) << profile.status();
   plan.cost = profile->makespan;
   EXPECT_EQ(plan.cost, 10 + 15 + 30);
-  plan.peakBytes = profile->peakBytes;
-  EXPECT_EQ(plan.peakBytes, 100 + 100 + 10);
+  plan.peakBytes = profile->spacePeakBytes;
+  EXPECT_EQ(plan.peakBytes[0], 100 + 100 + 10);
   absl::StatusOr<Account> told = account(s.p, plan);
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ(told->levers.recomputedPeak, 310); // m beside w, g and l.

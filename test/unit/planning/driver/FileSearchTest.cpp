@@ -1,7 +1,7 @@
 // Plans with a file behind the host: against the optimum of small problems, and
 // where the host's bytes are too few.
 
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/model/Generate.h"
 #include "compiler/planning/model/GenerateStep.h"
 #include "compiler/planning/model/Graph.h"
@@ -68,19 +68,17 @@ TEST(FileSearch, IsNearTheOptimumOfSmallProblems) {
     int64_t sum = 0;
     for (const Recipe &r : p.recipes)
       sum += r.cost;
-    SpaceSearchOptions options;
+    SolveOptions options;
     options.effort = options.effort.part(64);
-    options.optimum = false;
-    absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+    absl::StatusOr<Plan> plan = solveMoves(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
     if (plan->feasible)
       expectTrue(p, *plan);
-    options.planner = SpacePlanner::Optimum;
-    absl::StatusOr<SpacePlan> exact = solveSpaces(p, options);
+    absl::StatusOr<Plan> exact = planWith("optimum", p);
     ASSERT_TRUE(exact.ok()) << exact.status().message() << printProblem(p);
     if (exact->feasible)
       expectTrue(p, *exact);
-    const Optimum optimum = optimumOf(p, plan->feasible ? plan->makespan : sum);
+    const Optimum optimum = optimumOf(p, plan->feasible ? plan->cost : sum);
     if (!optimum.isKnown) {
       ++unknown;
       continue;
@@ -92,16 +90,16 @@ TEST(FileSearch, IsNearTheOptimumOfSmallProblems) {
     }
     ++instances;
     ASSERT_TRUE(exact->feasible) << printProblem(p);
-    ASSERT_EQ(exact->makespan, *optimum.makespan) << printProblem(p);
+    ASSERT_EQ(exact->cost, *optimum.makespan) << printProblem(p);
     Problem without = p;
     without.spaces[2].budgetBytes = 0;
     const Optimum other = optimumOf(without, *optimum.makespan);
     filed += other.isKnown && !other.makespan;
     if (plan->feasible) {
       ++found;
-      ASSERT_GE(plan->makespan, plan->provenMakespan);
-      optimal += plan->makespan == *optimum.makespan;
-      over.push_back(100.0 * double(plan->makespan - *optimum.makespan) /
+      ASSERT_GE(plan->cost, plan->provenMakespan);
+      optimal += plan->cost == *optimum.makespan;
+      over.push_back(100.0 * double(plan->cost - *optimum.makespan) /
                      double(*optimum.makespan));
     }
   }
@@ -130,30 +128,30 @@ TEST(FileSearch, FindsPlansWhereTheHostIsTooSmall) {
   int64_t only = 0, before = std::numeric_limits<int64_t>::max();
   for (int64_t mebibytes : {300, 600, 2000, 8000}) {
     SCOPED_TRACE(mebibytes);
-    auto plan = [&](Problem p) -> absl::StatusOr<SpacePlan> {
+    auto plan = [&](Problem p) -> absl::StatusOr<Plan> {
       p.spaces[0].budgetBytes = base.peakBytes / 5;
       p.spaces[1].budgetBytes = mebibytes << 20;
-      SpaceSearchOptions options;
+      SolveOptions options;
       options.effort = options.effort.part(16);
-      absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+      absl::StatusOr<Plan> plan = solveMoves(p, options);
       if (plan.ok() && plan->feasible)
         expectTrue(p, *plan);
       return plan;
     };
-    const absl::StatusOr<SpacePlan> one = plan(without), two = plan(with);
+    const absl::StatusOr<Plan> one = plan(without), two = plan(with);
     ASSERT_TRUE(one.ok() && two.ok()) << two.status().message();
     ASSERT_TRUE(two->feasible);
-    EXPECT_GE(two->makespan, two->provenMakespan);
+    EXPECT_GE(two->cost, two->provenMakespan);
     if (!one->feasible) {
       ++only;
       EXPECT_GT(two->peakBytes[2], 0);
     }
     // More room on the host isn't slower.
-    EXPECT_LE(two->makespan, before);
-    before = two->makespan;
-    const absl::StatusOr<SpacePlan> again = plan(with);
+    EXPECT_LE(two->cost, before);
+    before = two->cost;
+    const absl::StatusOr<Plan> again = plan(with);
     ASSERT_TRUE(again.ok());
-    EXPECT_EQ(again->makespan, two->makespan);
+    EXPECT_EQ(again->cost, two->cost);
     EXPECT_EQ(again->peakBytes, two->peakBytes);
   }
   EXPECT_GE(only, 2);
@@ -179,16 +177,14 @@ TEST(FileSearch, PipelinesUpdatesThroughTheHost) {
         p.values[r.reads[0]].updates != kNone)
       write += r.cost;
   p.spaces[1].budgetBytes = states / 8;
-  SpaceSearchOptions options;
-  options.planner = SpacePlanner::ZeroOffload;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  absl::StatusOr<Plan> plan = planWith("zero-offload", p);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_TRUE(plan->feasible);
   expectTrue(p, *plan);
   EXPECT_GE(plan->peakBytes[2], states * 3 / 4);
   std::printf("  %.1f ms, of which the file writes %.1f at most\n",
-              double(plan->makespan) / 1e9, double(write) / 1e9);
-  EXPECT_LE(double(plan->makespan), 2.2 * double(write));
+              double(plan->cost) / 1e9, double(write) / 1e9);
+  EXPECT_LE(double(plan->cost), 2.2 * double(write));
 }
 
 /// Micro-batches: parameters that have no room on the host are read from the
@@ -202,9 +198,9 @@ TEST(FileSearch, PlansMicroBatches) {
   const Profile base = *simulate(p, baseSolution(p));
   p.spaces[0].budgetBytes = base.peakBytes * 9 / 20;
   p.spaces[1].budgetBytes = 400 << 20;
-  SpaceSearchOptions options;
+  SolveOptions options;
   options.effort = options.effort.part(16);
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  absl::StatusOr<Plan> plan = solveMoves(p, options);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_TRUE(plan->feasible);
   expectTrue(p, *plan);
@@ -248,14 +244,12 @@ TEST(OfferMoves, PutsAFileBehindTheHost) {
   EXPECT_EQ(before.makespan, after.makespan);
   // Activations wait in the file where the host has room for half of them.
   p.spaces[0].budgetBytes = before.peakBytes * 4 / 5;
-  SpaceSearchOptions options;
-  options.planner = SpacePlanner::OldestFirst;
-  absl::StatusOr<SpacePlan> roomy = solveSpaces(p, options);
+  absl::StatusOr<Plan> roomy = planWith("oldest-first", p);
   ASSERT_TRUE(roomy.ok()) << roomy.status().message();
   ASSERT_TRUE(roomy->feasible);
   EXPECT_EQ(roomy->peakBytes[2], 0);
   p.spaces[1].budgetBytes = roomy->peakBytes[1] / 2;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  absl::StatusOr<Plan> plan = planWith("oldest-first", p);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_TRUE(plan->feasible);
   expectTrue(p, *plan);
@@ -263,7 +257,8 @@ TEST(OfferMoves, PutsAFileBehindTheHost) {
   EXPECT_EQ(plan->peakBytes[0], roomy->peakBytes[0]);
 }
 
-/// No larger budget of the host or of the file is slower.
+/// No larger budget of the host or of the file is slower, if each search starts
+/// from the plan before.
 TEST(FileSearch, SweepsAreMonotone) {
   StepOptions shape;
   shape.layers = 5;
@@ -272,33 +267,11 @@ TEST(FileSearch, SweepsAreMonotone) {
   const Profile base = *simulate(p, baseSolution(p));
   p.spaces[0].budgetBytes = base.peakBytes * 2 / 5;
   p.spaces[1].budgetBytes = 600 << 20;
-  SpaceSearchOptions options;
-  options.coarse = true;
   for (SpaceId space : {1, 2}) {
-    std::vector<int64_t> budgets;
-    for (int64_t i = 1; i <= 50; ++i)
-      budgets.push_back(base.peakBytes / 2 * i / 50);
-    absl::StatusOr<std::vector<SpacePlan>> plans =
-        sweepBudgets(p, space, budgets, options);
-    ASSERT_TRUE(plans.ok()) << plans.status().message();
-    int64_t found = 0, steps = 0;
-    for (size_t i = 0; i < budgets.size(); ++i) {
-      const SpacePlan &plan = (*plans)[i];
-      if (!plan.feasible) {
-        EXPECT_EQ(found, 0) << i;
-        continue;
-      }
-      Problem at = p;
-      at.spaces[space].budgetBytes = budgets[i];
-      expectTrue(at, plan);
-      if (found++) {
-        EXPECT_LE(plan.makespan, (*plans)[i - 1].makespan) << i;
-        steps += plan.makespan < (*plans)[i - 1].makespan;
-      }
-    }
-    EXPECT_GE(found, 20);
+    const Sweep swept = sweep(p, space, base.peakBytes / 2);
+    EXPECT_GE(swept.found, 20);
     if (space == 1) {
-      EXPECT_GE(steps, 3);
+      EXPECT_GE(swept.steps, 3);
     }
   }
 }

@@ -1,7 +1,7 @@
 // Plans of loops with moves, where the budget presses, against the optimum of
 // any number of executions.
 
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/model/ProblemFile.h"
 
 #include "test/unit/Rounds.h"
@@ -94,24 +94,23 @@ struct Tally {
 };
 
 /// The optimum is planned, whatever the search alone finds.
-void expectOptimum(const Problem &p, const SpacePlan &alone,
+void expectOptimum(const Problem &p, const Plan &alone,
                    std::optional<int64_t> optimum) {
-  SpaceSearchOptions options;
-  options.effort = options.effort.part(64);
-  options.planner = SpacePlanner::Optimum;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  absl::StatusOr<Plan> plan = planWith("optimum", p);
   ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
   ASSERT_EQ(plan->feasible, optimum.has_value()) << printProblem(p);
   if (!optimum)
     return;
-  ASSERT_EQ(plan->makespan, *optimum) << printProblem(p);
+  ASSERT_EQ(plan->cost, *optimum) << printProblem(p);
   ASSERT_NO_FATAL_FAILURE(expectTrue(p, *plan));
-  if (alone.feasible && alone.makespan == *optimum)
+  if (alone.feasible && alone.cost == *optimum)
     return;
-  options.planner = SpacePlanner::Search;
-  plan = solveSpaces(p, options);
+  SolveOptions options;
+  options.effort = options.effort.part(64);
+  options.exact = planExactly;
+  plan = solveMoves(p, options);
   ASSERT_TRUE(plan.ok() && plan->feasible) << printProblem(p);
-  ASSERT_EQ(plan->makespan, *optimum) << printProblem(p);
+  ASSERT_EQ(plan->cost, *optimum) << printProblem(p);
 }
 
 void compare(Problem &p, Tally &tally) {
@@ -121,13 +120,12 @@ void compare(Problem &p, Tally &tally) {
   const std::optional<int64_t> free =
       optimumOf(roomy, simulate(p, baseSolution(p))->makespan);
   ASSERT_TRUE(free);
-  SpaceSearchOptions options;
+  SolveOptions options;
   options.effort = options.effort.part(64);
-  options.optimum = false;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  absl::StatusOr<Plan> plan = solveMoves(p, options);
   ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
   const std::optional<int64_t> optimum =
-      optimumOf(p, plan->feasible ? plan->makespan : sumOfCosts(p));
+      optimumOf(p, plan->feasible ? plan->cost : sumOfCosts(p));
   ASSERT_TRUE(optimum || !plan->feasible) << printProblem(p);
   ASSERT_NO_FATAL_FAILURE(expectOptimum(p, *plan, optimum));
   if (!optimum || *optimum == *free)
@@ -138,14 +136,14 @@ void compare(Problem &p, Tally &tally) {
     return;
   }
   ASSERT_NO_FATAL_FAILURE(expectTrue(p, *plan));
-  if (plan->makespan == *optimum) {
+  if (plan->cost == *optimum) {
     ++tally.optimal;
-  } else if (!optimumOf(p, plan->makespan - 1, true)) {
+  } else if (!optimumOf(p, plan->cost - 1, true)) {
     ++tally.behind;
   } else {
     ++tally.missed;
     tally.problems += "of " + std::to_string(*optimum) + ", found " +
-                      std::to_string(plan->makespan) + "\n" + printProblem(p);
+                      std::to_string(plan->cost) + "\n" + printProblem(p);
   }
 }
 

@@ -1,7 +1,7 @@
 // Plans with moves against the optimum of small problems, and against what they
 // may never lose to.
 
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/model/Generate.h"
 #include "compiler/planning/model/GenerateStep.h"
 #include "compiler/planning/model/Graph.h"
@@ -51,37 +51,33 @@ void Comparison::add(Random &random, SpaceProblem w, int draws) {
   std::optional<int64_t> optimum = optimumOf(p, plans);
   ASSERT_TRUE(optimum);
   ++instances;
-  SpaceSearchOptions exactly;
-  exactly.planner = SpacePlanner::Optimum;
-  absl::StatusOr<SpacePlan> exact = solveSpaces(p, exactly);
+  absl::StatusOr<Plan> exact = planWith("optimum", p);
   ASSERT_TRUE(exact.ok()) << exact.status().message() << printProblem(p);
   ASSERT_TRUE(exact->feasible) << printProblem(p);
   expectTrue(p, *exact);
   // Of loops only the lists are known.
   if (p.segments.size() > 1)
-    ASSERT_LE(exact->makespan, *optimum) << printProblem(p);
+    ASSERT_LE(exact->cost, *optimum) << printProblem(p);
   else
-    ASSERT_EQ(exact->makespan, *optimum) << printProblem(p);
-  SpaceSearchOptions alone;
-  alone.optimum = false;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, alone);
+    ASSERT_EQ(exact->cost, *optimum) << printProblem(p);
+  absl::StatusOr<Plan> plan = solveMoves(p, {});
   ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
   slower += *optimum > simulate(p, baseSolution(p))->makespan;
-  if (!plan->feasible || plan->makespan > *optimum) {
+  if (!plan->feasible || plan->cost > *optimum) {
     // What it misses is found in the end.
-    absl::StatusOr<SpacePlan> both = solveSpaces(p, {});
+    absl::StatusOr<Plan> both = solveMoves(p, {.exact = planExactly});
     ASSERT_TRUE(both.ok() && both->feasible);
-    ASSERT_EQ(both->makespan, exact->makespan);
+    ASSERT_EQ(both->cost, exact->cost);
   }
   if (!plan->feasible)
     return;
   ++found;
   expectTrue(p, *plan);
-  ASSERT_GE(plan->makespan, plan->provenMakespan);
-  ASSERT_LE(exact->makespan, plan->makespan);
-  quicker += plan->makespan < *optimum;
-  optimal += plan->makespan <= *optimum;
-  over.push_back(100.0 * double(plan->makespan - *optimum) / double(*optimum));
+  ASSERT_GE(plan->cost, plan->provenMakespan);
+  ASSERT_LE(exact->cost, plan->cost);
+  quicker += plan->cost < *optimum;
+  optimal += plan->cost <= *optimum;
+  over.push_back(100.0 * double(plan->cost - *optimum) / double(*optimum));
 }
 
 void Comparison::print() {
@@ -110,8 +106,7 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallProblems) {
 }
 
 TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
-  constexpr SpacePlanner kRules[] = {
-      SpacePlanner::OldestFirst, SpacePlanner::Knapsack, SpacePlanner::Chain};
+  constexpr const char *kRules[] = {"oldest-first", "knapsack", "chain"};
   int64_t plans = 0, alone = 0, won = 0, ruled[3] = {}, wonFrom[3] = {};
   int64_t tried = 0, triedCoarsely = 0, smaller = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -134,9 +129,10 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
                               /*latency=*/0};
         ASSERT_TRUE(offerMoves(p, moves).ok());
         p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
-        SpaceSearchOptions options;
+        SolveOptions options;
         options.effort = options.effort.part(32);
-        absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+        std::vector<MovedPlan> smallerOnes;
+        absl::StatusOr<Plan> plan = solveMoves(p, options, &smallerOnes);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         SolveOptions how;
         how.budgetBytes = p.spaces[0].budgetBytes;
@@ -147,37 +143,35 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
         plans += plan->feasible;
         alone += without->feasible;
         if (plan->feasible)
-          expectTrue(p, *plan);
-        smaller += int64_t(plan->smaller.size());
+          expectTrue(p, *plan, smallerOnes);
+        smaller += int64_t(smallerOnes.size());
         for (int k = 0; k < 3; ++k) {
-          SpaceSearchOptions by = options;
-          by.planner = kRules[k];
-          absl::StatusOr<SpacePlan> rule = solveSpaces(p, by);
+          absl::StatusOr<Plan> rule = planWith(kRules[k], p, options);
           ASSERT_TRUE(rule.ok()) << rule.status().message();
           if (!rule->feasible)
             continue;
           expectTrue(p, *rule);
           ++ruled[k];
           ASSERT_TRUE(plan->feasible);
-          EXPECT_LE(plan->makespan, rule->makespan);
-          wonFrom[k] += plan->makespan < rule->makespan;
+          EXPECT_LE(plan->cost, rule->cost);
+          wonFrom[k] += plan->cost < rule->cost;
         }
         // Coarsely, too, and not much slower.
-        SpaceSearchOptions coarsely = options;
+        SolveOptions coarsely = options;
         coarsely.coarse = true;
-        absl::StatusOr<SpacePlan> coarse = solveSpaces(p, coarsely);
+        absl::StatusOr<Plan> coarse = solveMoves(p, coarsely);
         ASSERT_TRUE(coarse.ok()) << coarse.status().message();
         EXPECT_EQ(coarse->feasible, plan->feasible);
-        tried += plan->tried, triedCoarsely += coarse->tried;
+        tried += plan->stats.tried, triedCoarsely += coarse->stats.tried;
         if (coarse->feasible) {
           expectTrue(p, *coarse);
-          EXPECT_LE(double(coarse->makespan), 1.03 * double(plan->makespan));
+          EXPECT_LE(double(coarse->cost), 1.03 * double(plan->cost));
         }
         if (!without->feasible)
           continue;
         ASSERT_TRUE(plan->feasible);
-        EXPECT_LE(plan->makespan, without->cost);
-        won += plan->makespan < without->cost;
+        EXPECT_LE(plan->cost, without->cost);
+        won += plan->cost < without->cost;
       }
   }
   std::printf("  %lld plans, %lld by recomputing alone, of which moves make "
@@ -232,10 +226,7 @@ TEST(SpaceSearch, KnapsackTakesLongChains) {
   kernel("back", {big, last}, end);
   w.p.values[end].liveOut = true;
   w.p.spaces[0].budgetBytes = 1001; // Of 1002.
-  SpaceSearchOptions options;
-  options.planner = SpacePlanner::Knapsack;
-  options.coarse = true;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(w.p, options);
+  absl::StatusOr<Plan> plan = planWith("knapsack", w.p);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
 }
 
@@ -246,15 +237,14 @@ TEST(SpaceSearch, NeverLosesToZeroOffload) {
     shape.layers = 4;
     shape.linkBandwidth = gigabytes * 1'000'000'000;
     Problem p = generateStep(shape);
-    SpaceSearchOptions options;
+    SolveOptions options;
     options.effort = options.effort.part(32);
-    absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+    absl::StatusOr<Plan> plan = solveMoves(p, options);
     ASSERT_TRUE(plan.ok() && plan->feasible);
-    options.planner = SpacePlanner::ZeroOffload;
-    absl::StatusOr<SpacePlan> rule = solveSpaces(p, options);
+    absl::StatusOr<Plan> rule = planWith("zero-offload", p);
     ASSERT_TRUE(rule.ok() && rule->feasible);
     expectTrue(p, *rule);
-    EXPECT_LE(plan->makespan, rule->makespan);
+    EXPECT_LE(plan->cost, rule->cost);
     EXPECT_LT(rule->peakBytes[0], simulate(p, baseSolution(p))->peakBytes);
     for (const Execution &e : rule->solution.segments[0])
       if (e.instruction != kNone &&
@@ -278,19 +268,19 @@ TEST(SpaceSearch, UsesWhatAStepMayMove) {
       SCOPED_TRACE(std::to_string(gigabytes) + " GB/s, " +
                    std::to_string(share));
       p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
-      absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+      absl::StatusOr<Plan> plan = solveMoves(p, {});
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       ASSERT_TRUE(plan->feasible);
       expectTrue(p, *plan);
-      EXPECT_GE(plan->makespan, before);
-      before = plan->makespan;
+      EXPECT_GE(plan->cost, before);
+      before = plan->cost;
       if (share == 1.0) {
-        EXPECT_LE(plan->makespan, base.makespan);
+        EXPECT_LE(plan->cost, base.makespan);
       }
       // The host's bytes are a limit, too.
       Problem tight = p;
       tight.spaces[1].budgetBytes = plan->peakBytes[1] / 2;
-      absl::StatusOr<SpacePlan> less = solveSpaces(tight, {});
+      absl::StatusOr<Plan> less = solveMoves(tight, {});
       ASSERT_TRUE(less.ok());
       if (less->feasible)
         expectTrue(tight, *less);
@@ -315,17 +305,17 @@ TEST(SpaceSearch, SecondPassImprovesWhatIsFar) {
         /*latency=*/0};
     ASSERT_TRUE(offerMoves(p, moves).ok());
     p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
-    SpaceSearchOptions options;
+    SolveOptions options;
     options.effort = options.effort.part(16);
-    absl::StatusOr<SpacePlan> both = solveSpaces(p, options);
-    options.secondPass = false;
-    absl::StatusOr<SpacePlan> first = solveSpaces(p, options);
+    absl::StatusOr<Plan> both = solveMoves(p, options);
+    options.without.add(Strategy::SecondPass);
+    absl::StatusOr<Plan> first = solveMoves(p, options);
     ASSERT_TRUE(both.ok() && first.ok());
     ASSERT_TRUE(both->feasible && first->feasible);
     expectTrue(p, *both);
-    EXPECT_GT(first->makespan, first->provenMakespan / 10 * 11);
-    EXPECT_GT(both->tried, first->tried);
-    EXPECT_LT(both->makespan, first->makespan);
+    EXPECT_GT(first->cost, first->provenMakespan / 10 * 11);
+    EXPECT_GT(both->stats.tried, first->stats.tried);
+    EXPECT_LT(both->cost, first->cost);
   }
 }
 
@@ -361,11 +351,11 @@ TEST(SpaceSearch, TransfersEndWithTheirSegments) {
   w.p.addInstruction(after, w.recipe("h", "a", "c"));
   ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
   w.p.spaces[0].budgetBytes = 150;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(w.p, {});
+  absl::StatusOr<Plan> plan = solveMoves(w.p, {});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_TRUE(plan->feasible);
   expectTrue(w.p, *plan);
-  EXPECT_EQ(plan->makespan, 80);
+  EXPECT_EQ(plan->cost, 80);
   EXPECT_EQ(plan->peakBytes[0], 110);
 }
 
@@ -384,64 +374,41 @@ TEST(SpaceSearch, PlansMicroBatches) {
       SCOPED_TRACE(std::to_string(gigabytes) + " GB/s, " +
                    std::to_string(share));
       p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
-      SpaceSearchOptions options;
+      SolveOptions options;
       options.effort = options.effort.part(8);
-      absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+      absl::StatusOr<Plan> plan = solveMoves(p, options);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       ASSERT_TRUE(plan->feasible);
       expectTrue(p, *plan);
-      EXPECT_GE(plan->makespan, plan->provenMakespan);
+      EXPECT_GE(plan->cost, plan->provenMakespan);
       for (const std::vector<Execution> &list : plan->solution.segments)
         for (const Execution &e : list)
           hosted +=
               p.engines[p.recipes[e.recipe].engine].kind == EngineKind::Host;
-      options.planner = SpacePlanner::Recompute;
-      absl::StatusOr<SpacePlan> alone = solveSpaces(p, options);
+      absl::StatusOr<Plan> alone = planWith("recompute", p, options);
       ASSERT_TRUE(alone.ok()) << alone.status().message();
-      if (!alone->feasible || plan->makespan < alone->makespan)
+      if (!alone->feasible || plan->cost < alone->cost)
         ++quicker;
       else
-        EXPECT_EQ(plan->makespan, alone->makespan);
+        EXPECT_EQ(plan->cost, alone->cost);
     }
   }
   EXPECT_GE(quicker, 3);
   EXPECT_GE(hosted, 2);
 }
 
-/// No larger budget is slower, of the device or of the host.
+/// No larger budget is slower, of the device or of the host, if each search
+/// starts from the plan before.
 TEST(SpaceSearch, SweepsAreMonotone) {
   StepOptions shape;
   shape.layers = 5;
   Problem p = generateStep(shape);
   const Profile base = *simulate(p, baseSolution(p));
   p.spaces[0].budgetBytes = base.peakBytes * 2 / 5;
-  SpaceSearchOptions options;
-  options.coarse = true;
   for (SpaceId space : {0, 1}) {
-    std::vector<int64_t> budgets;
-    for (int64_t i = 1; i <= 50; ++i)
-      budgets.push_back(base.peakBytes * i / 50);
-    absl::StatusOr<std::vector<SpacePlan>> plans =
-        sweepBudgets(p, space, budgets, options);
-    ASSERT_TRUE(plans.ok()) << plans.status().message();
-    ASSERT_EQ(plans->size(), budgets.size());
-    int64_t found = 0, steps = 0;
-    for (size_t i = 0; i < budgets.size(); ++i) {
-      const SpacePlan &plan = (*plans)[i];
-      if (!plan.feasible) {
-        EXPECT_EQ(found, 0) << i;
-        continue;
-      }
-      Problem at = p;
-      at.spaces[space].budgetBytes = budgets[i];
-      expectTrue(at, plan);
-      if (found++) {
-        EXPECT_LE(plan.makespan, (*plans)[i - 1].makespan) << i;
-        steps += plan.makespan < (*plans)[i - 1].makespan;
-      }
-    }
-    EXPECT_GE(found, 20);
-    EXPECT_GE(steps, 2);
+    const Sweep swept = sweep(p, space, base.peakBytes);
+    EXPECT_GE(swept.found, 20);
+    EXPECT_GE(swept.steps, 2);
   }
 }
 
@@ -523,7 +490,7 @@ TEST(OfferMoves, LendsParametersToUpdatesOnTheHost) {
   moves.update = {10'000'000'000, 0};
   ASSERT_TRUE(offerMoves(p, moves).ok());
   p.spaces[0].budgetBytes = peak - 3 * 800;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+  absl::StatusOr<Plan> plan = solveMoves(p, {});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_TRUE(plan->feasible);
   expectTrue(p, *plan);

@@ -28,8 +28,8 @@ Problem transformer() {
 /// (arena, cost) of all that a cache would answer with.
 std::vector<std::pair<int64_t, int64_t>> figures(const PlanCache &cache) {
   std::vector<std::pair<int64_t, int64_t>> all;
-  for (const FittedPlan *plan : cache.frontier())
-    all.emplace_back(plan->arenaBytes, plan->plan.cost);
+  for (const Plan *plan : cache.frontier())
+    all.emplace_back(plan->arenaBytes(), plan->cost);
   return all;
 }
 
@@ -37,39 +37,39 @@ std::vector<std::pair<int64_t, int64_t>> figures(const PlanCache &cache) {
 
 TEST(PlanAhead, HoldsWhatACacheFilledOnTheSpotDoes) {
   Problem p = transformer();
-  PlanCache spot(p, 256, quick());
+  PlanCache spot(p, {256}, quick());
   ASSERT_TRUE(spot.smallest().ok());
-  int64_t least = (*spot.smallest())->arenaBytes;
+  int64_t least = (*spot.smallest())->arenaBytes();
   for (int64_t budget : {least / 2, least * 5 / 4}) {
     SCOPED_TRACE(budget);
     // Two at a time, as two forms are.
-    PlanAhead ahead(p, 256, quick(), budget);
-    PlanCache here(p, 256, quick());
+    PlanAhead ahead(p, {256}, quick(), budget);
+    PlanCache here(p, {256}, quick());
     ASSERT_TRUE(here.fit(budget).ok());
     absl::StatusOr<std::unique_ptr<PlanCache>> there = ahead.take();
     ASSERT_TRUE(there.ok()) << there.status();
     EXPECT_EQ(figures(**there), figures(here));
     EXPECT_EQ((*there)->impossibleBelowBytes(), here.impossibleBelowBytes());
-    EXPECT_EQ((*(*there)->smallest())->arenaBytes, least);
-    const FittedPlan *chosen = here.cheapestWithin(budget);
-    const FittedPlan *found = (*there)->cheapestWithin(budget);
+    EXPECT_EQ((*(*there)->smallest())->arenaBytes(), least);
+    const Plan *chosen = here.cheapestWithin(budget);
+    const Plan *found = (*there)->cheapestWithin(budget);
     ASSERT_EQ(chosen == nullptr, found == nullptr);
     ASSERT_EQ(chosen == nullptr, budget < least);
     if (chosen) {
-      EXPECT_EQ(found->plan.orders, chosen->plan.orders);
-      EXPECT_EQ(found->packing.seed, chosen->packing.seed);
+      EXPECT_EQ(found->orders, chosen->orders);
+      EXPECT_EQ(found->arenas[0].packing.seed, chosen->arenas[0].packing.seed);
     }
   }
 }
 
 TEST(PlanAhead, NeedNotBeTaken) {
   // Waits for the search, which goes on reading its own problem.
-  PlanAhead ahead(transformer(), 256, quick(), -1);
+  PlanAhead ahead(transformer(), {256}, quick(), -1);
 }
 
 TEST(PlanAhead, SaysWhatIsWrong) {
   Problem p = transformer();
   p.recipes[0].cost = -1;
-  PlanAhead ahead(p, 256, quick(), -1);
+  PlanAhead ahead(p, {256}, quick(), -1);
   EXPECT_FALSE(ahead.take().ok());
 }

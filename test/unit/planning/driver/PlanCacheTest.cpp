@@ -1,7 +1,8 @@
-// FitTest.cpp - buffers need what the plan says, what a book calls its smallest
-// plan works when its arena is the budget, and more memory never costs time.
+// PlanCacheTest.cpp - buffers need what the plan says, what a book calls its
+// smallest plan works when its arena is the budget, and more memory never costs
+// time.
 
-#include "compiler/planning/driver/ArenaFit.h"
+#include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Generate.h"
 #include "compiler/planning/model/Verify.h"
@@ -76,16 +77,16 @@ TEST(Fit, TheSmallestPlanWorksInAnyBook) {
     if (!check(p).ok())
       continue;
     p.reservedBytes = 7;
-    PlanCache book(p, 1, quick());
-    absl::StatusOr<const FittedPlan *> smallest = book.smallest();
+    PlanCache book(p, {1}, quick());
+    absl::StatusOr<const Plan *> smallest = book.smallest();
     ASSERT_TRUE(smallest.ok()) << smallest.status();
-    int64_t budget = (*smallest)->arenaBytes + p.reservedBytes;
-    PlanCache again(p, 1, quick());
-    absl::StatusOr<const FittedPlan *> found = again.fit(budget);
+    int64_t budget = (*smallest)->arenaBytes() + p.reservedBytes;
+    PlanCache again(p, {1}, quick());
+    absl::StatusOr<const Plan *> found = again.fit(budget);
     ASSERT_TRUE(found.ok());
     ASSERT_NE(*found, nullptr);
-    EXPECT_LE((*found)->arenaBytes + p.reservedBytes, budget);
-    PlanCache below(p, 1, quick());
+    EXPECT_LE((*found)->arenaBytes() + p.reservedBytes, budget);
+    PlanCache below(p, {1}, quick());
     found = below.fit(below.impossibleBelowBytes() - 1);
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(*found, nullptr);
@@ -101,12 +102,12 @@ TEST(Fit, CostsAtMostWhatEveryBlockCosts) {
   absl::StatusOr<Plan> blocks = planBy("blocks", *p, {}, "");
   ASSERT_TRUE(blocks.ok()) << blocks.status();
   int64_t arena = packSorted(arenaOf(*p, blocks->solution, 1)).arenaBytes;
-  PlanCache book(*p, 1, quick());
+  PlanCache book(*p, {1}, quick());
   ASSERT_TRUE(book.smallest().ok());
-  const FittedPlan *found = book.cheapestWithin(arena);
+  const Plan *found = book.cheapestWithin(arena);
   ASSERT_NE(found, nullptr);
-  EXPECT_LE(found->arenaBytes, arena);
-  EXPECT_LE(found->plan.cost, blocks->cost);
+  EXPECT_LE(found->arenaBytes(), arena);
+  EXPECT_LE(found->cost, blocks->cost);
 }
 
 // Where much is recomputed memory is nearly full for most of the step, and no
@@ -124,8 +125,9 @@ TEST(Fit, PacksWhatIsRecomputedClosely) {
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok() && plan->feasible);
     ArenaProblem arena = arenaOf(p, plan->solution, 1);
-    simple += packSorted(arena, {.effort = 0}).arenaBytes - plan->peakBytes;
-    searched += packSorted(arena, {.effort = 300}).arenaBytes - plan->peakBytes;
+    simple += packSorted(arena, {.effort = 0}).arenaBytes - plan->peakBytes[0];
+    searched +=
+        packSorted(arena, {.effort = 300}).arenaBytes - plan->peakBytes[0];
   }
   EXPECT_LE(searched * 20, simple * 19);
 }
@@ -137,18 +139,18 @@ TEST(Fit, TheArenaIsFoundAgain) {
   int64_t peak = measure(p, baseSolution(p))->peakBytes;
   SolveOptions options = quick();
   options.effort.mostWork = 2'000'000;
-  PlanCache book(p, 1, options, "tmc");
+  PlanCache book(p, {1}, options, "tmc");
   int harder = 0;
   for (int64_t percent = 30; percent < 100; percent += 4) {
-    absl::StatusOr<const FittedPlan *> found = book.fit(peak * percent / 100);
+    absl::StatusOr<const Plan *> found = book.fit(peak * percent / 100);
     ASSERT_TRUE(found.ok());
     if (!*found)
       continue;
-    ArenaProblem arena = arenaOf(p, (*found)->plan.solution, 1);
-    EXPECT_EQ(packSorted(arena, (*found)->packing).arenaBytes,
-              (*found)->arenaBytes);
-    EXPECT_LE((*found)->arenaBytes, peak * percent / 100);
-    harder += (*found)->packing.effort > PackOptions().effort;
+    ArenaProblem arena = arenaOf(p, (*found)->solution, 1);
+    EXPECT_EQ(packSorted(arena, (*found)->arenas[0].packing).arenaBytes,
+              (*found)->arenaBytes());
+    EXPECT_LE((*found)->arenaBytes(), peak * percent / 100);
+    harder += (*found)->arenas[0].packing.effort > PackOptions().effort;
   }
   EXPECT_GT(harder, 0);
 }
@@ -160,20 +162,20 @@ TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
         randomProblem(random, {.prologue = 5, .body = 8, .epilogue = 8});
     if (!check(p).ok())
       continue;
-    PlanCache book(p, 1, quick());
-    absl::StatusOr<const FittedPlan *> most = book.fit(-1);
+    PlanCache book(p, {1}, quick());
+    absl::StatusOr<const Plan *> most = book.fit(-1);
     ASSERT_TRUE(most.ok());
-    int64_t from = (*book.smallest())->arenaBytes, to = (*most)->arenaBytes;
+    int64_t from = (*book.smallest())->arenaBytes(), to = (*most)->arenaBytes();
     for (int i = 0; i <= 6; ++i)
       ASSERT_TRUE(book.fit(from + (to - from) * i / 6).ok());
     int64_t last = -1;
     for (int i = 0; i <= 6; ++i) {
-      const FittedPlan *best = book.cheapestWithin(from + (to - from) * i / 6);
+      const Plan *best = book.cheapestWithin(from + (to - from) * i / 6);
       ASSERT_NE(best, nullptr);
       if (last >= 0) {
-        EXPECT_LE(best->plan.cost, last);
+        EXPECT_LE(best->cost, last);
       }
-      last = best->plan.cost;
+      last = best->cost;
     }
   }
 }
@@ -208,20 +210,20 @@ TEST(Fit, TheFrontierIsWhatTheBookKnows) {
   absl::StatusOr<Problem> p =
       problemOf(generateGraph({Family::Transformer, 120, 1, true}));
   ASSERT_TRUE(p.ok()) << p.status();
-  PlanCache book(*p, 1, quick());
+  PlanCache book(*p, {1}, quick());
   EXPECT_TRUE(book.frontier().empty());
   ASSERT_TRUE(book.smallest().ok());
   ASSERT_TRUE(book.fit(-1).ok());
-  std::vector<const FittedPlan *> frontier = book.frontier();
+  std::vector<const Plan *> frontier = book.frontier();
   ASSERT_GE(frontier.size(), 2u);
   EXPECT_EQ(frontier.back(), book.cheapestWithin(-1));
   for (size_t i = 0; i < frontier.size(); ++i) {
-    EXPECT_EQ(frontier[i]->plan.cost,
-              book.cheapestWithin(frontier[i]->arenaBytes + p->reservedBytes)
-                  ->plan.cost);
+    EXPECT_EQ(frontier[i]->cost,
+              book.cheapestWithin(frontier[i]->arenaBytes() + p->reservedBytes)
+                  ->cost);
     if (i > 0) {
-      EXPECT_GT(frontier[i]->arenaBytes, frontier[i - 1]->arenaBytes);
-      EXPECT_LT(frontier[i]->plan.cost, frontier[i - 1]->plan.cost);
+      EXPECT_GT(frontier[i]->arenaBytes(), frontier[i - 1]->arenaBytes());
+      EXPECT_LT(frontier[i]->cost, frontier[i - 1]->cost);
     }
   }
 }
@@ -255,15 +257,15 @@ TEST(Fit, TheSearchForTheSmallestIsBounded) {
     EXPECT_TRUE(plan->stats.stoppedEarly);
     EXPECT_LT(plan->stats.work, whole->stats.work);
     EXPECT_LE(plan->stats.work, most + least);
-    EXPECT_GE(plan->peakBytes, whole->peakBytes);
+    EXPECT_GE(plan->peakBytes[0], whole->peakBytes[0]);
     absl::StatusOr<Plan> again = solve(*p, options);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(again->stats.work, plan->stats.work);
-    EXPECT_EQ(again->peakBytes, plan->peakBytes);
+    EXPECT_EQ(again->peakBytes[0], plan->peakBytes[0]);
     EXPECT_EQ(again->cost, plan->cost);
   }
   options.smallestWork = 1;
-  PlanCache book(*p, 1, options);
+  PlanCache book(*p, {1}, options);
   ASSERT_TRUE(book.smallest().ok());
   EXPECT_TRUE(book.isSmallestStoppedEarly());
 }

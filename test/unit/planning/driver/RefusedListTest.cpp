@@ -1,7 +1,7 @@
 // Where moves of contents are missing, a search may write a list that its
 // checker refuses. That is no defect of the problem: the next list is taken.
 
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/model/ProblemFile.h"
 
 #include "test/unit/Rounds.h"
@@ -42,14 +42,12 @@ TEST(RefusedList, SmallStepsArePlannedOrHaveNone) {
     Problem p = SmallStep(random).w.p;
     ASSERT_TRUE(check(p).ok()) << check(p).message();
     drawBudgets(random, p);
-    SpaceSearchOptions options;
+    SolveOptions options;
     options.effort = options.effort.part(256);
-    // What is planned exactly hides what the search finds.
-    options.optimum = false;
-    absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+    absl::StatusOr<Plan> plan = solveMoves(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message() << "\n"
                            << printProblem(p);
-    refused += plan->refused;
+    refused += plan->stats.refused;
     if (!plan->feasible)
       continue;
     ++planned;

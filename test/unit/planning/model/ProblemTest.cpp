@@ -240,7 +240,7 @@ TEST(Solve, AChainWithinLessMemory) {
   options.budgetBytes = 310;
   Plan plan = *solve(chain.problem, options);
   EXPECT_TRUE(plan.feasible);
-  EXPECT_EQ(plan.peakBytes, 310);
+  EXPECT_EQ(plan.peakBytes[0], 310);
   EXPECT_EQ(plan.cost, 7);
   EXPECT_EQ(plan.baseCost, 6);
 }

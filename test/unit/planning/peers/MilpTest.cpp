@@ -4,6 +4,7 @@
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Generate.h"
+#include "compiler/planning/peers/Laboratory.h"
 #include "compiler/planning/peers/Milp.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace {
 TEST(Milp, FindsTheOptimumOfSmallGraphs) {
   if (!hasMilp())
     GTEST_SKIP() << "built without a solver";
-  registerMilp();
+  registerLaboratory();
   int budgets = 0, costlier = 0, recomputing = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Random random(seed);
@@ -45,7 +46,7 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
 TEST(Milp, WhatALaterSlotReadsStays) {
   if (!hasMilp())
     GTEST_SKIP() << "built without a solver";
-  registerMilp();
+  registerLaboratory();
   // z; a; b = f(a); c = g(a, b); w; h; m = k(c, w). While h runs, w and h leave
   // 15 bytes: not c's 30. To make b and c again from a takes 2 and 115 bytes at
   // c, for a is still read there; to make w again takes 50 and 95 bytes. z
@@ -64,7 +65,7 @@ TEST(Milp, WhatALaterSlotReadsStays) {
 }
 
 TEST(Milp, SaysWhatItDoesNotTake) {
-  registerMilp();
+  registerLaboratory();
   auto answer = [](const Problem &p) {
     SolveOptions options;
     options.budgetBytes = 1;

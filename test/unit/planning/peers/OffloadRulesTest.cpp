@@ -1,6 +1,6 @@
 // OffloadRulesTest.cpp - every block recomputed, every update on the host.
 
-#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Verify.h"
 
@@ -106,17 +106,11 @@ TEST(OffloadRules, RecomputeEachBlockOfEachSegmentAndUpdateOnTheHost) {
   MoveOptions moves;
   moves.leastBytes = 1;
   ASSERT_TRUE(offerMoves(p, moves).ok());
-  SpaceSearchOptions options;
-  options.planner = SpacePlanner::ZeroOffloadBlocks;
-  const absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  const absl::StatusOr<Plan> plan = planBy("zero-offload-blocks", p, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_TRUE(plan->feasible);
   const std::optional<std::string> fault =
-      verifySolution(p, plan->solution,
-                     {plan->peakBytes[0],
-                      plan->makespan,
-                      p.spaces[0].budgetBytes,
-                      {plan->peakBytes.begin() + 1, plan->peakBytes.end()}});
+      verifyPlan(p, *plan, p.spaces[0].budgetBytes);
   EXPECT_FALSE(fault) << *fault;
   std::vector<int> again(p.values.size(), 0);
   int onHost = 0;

@@ -66,7 +66,7 @@ TEST(Planners, OneIsAddedInCpp) {
   registerAgain();
   Plan plan = *planBy("again", chain(), within(300), "");
   EXPECT_TRUE(plan.feasible);
-  EXPECT_EQ(plan.peakBytes, 300);
+  EXPECT_EQ(plan.peakBytes[0], 300);
   EXPECT_EQ(plan.cost, 7);
   EXPECT_FALSE(planBy("again", chain(), within(299), "")->feasible);
   // Of one name there is one.

@@ -134,7 +134,7 @@ TEST(Order, FreeIsNeverDearerThanFixed) {
           options.order = OrderMode::Free;
           Plan free = *solve(p, options);
           ASSERT_EQ(verifySolution(p, free.solution,
-                                   {free.peakBytes, free.cost,
+                                   {free.peakBytes[0], free.cost,
                                     free.feasible ? options.budgetBytes : -1}),
                     std::nullopt);
           EXPECT_GE(free.feasible, fixed.feasible);

@@ -1,7 +1,8 @@
-// ArenaFit.h - plans of one problem whose arena fits, for one budget or many.
+// PlanCache.h - plans of one problem whose arenas fit, for one budget or many.
 //
 // The budget limits the arena into which the plan's buffers are packed; the
-// arena may be a little larger than the plan's live peak. A `PlanCache` solves
+// arena may be a little larger than the plan's live peak. A problem with moves
+// is fitted by MovesFit.h. Of a problem of one space, a `PlanCache` solves
 // coarsely, anneals twice from that plan, and packs. If the arena is too large
 // and no known plan of that cost fits, it packs in other ways, changes the plan
 // at the instructions where buffers exceed the budget, and then plans for a
@@ -16,8 +17,8 @@
 // plan ignores the budget, so that plan is the same in every cache of the
 // problem, and its arena always works as a budget.
 
-#ifndef TMC_COMPILER_PLANNING_DRIVER_ARENAFIT_H
-#define TMC_COMPILER_PLANNING_DRIVER_ARENAFIT_H
+#ifndef TMC_COMPILER_PLANNING_DRIVER_PLANCACHE_H
+#define TMC_COMPILER_PLANNING_DRIVER_PLANCACHE_H
 
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/pack/Buffers.h"
@@ -34,30 +35,26 @@ void recertify(const Problem &problem, Plan &plan, int64_t budgetBytes);
 /// prices at `budgetBytes`.
 void proveByCases(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
-struct FittedPlan {
-  Plan plan;
-  int64_t arenaBytes = 0;   // Without reserved bytes.
-  PackOptions packing = {}; // The options that give this arena.
-};
-
 class PlanCache {
 public:
   /// All of `options` but the budget hold for every plan. No plan gets a proof
   /// by cases: that is for the chosen one (`proveByCases`). `planner` finds the
   /// plans (see Planners.h; empty: tmc's own search); `problemFile` is the
   /// input of a planner that is a program.
-  PlanCache(Problem problem, int64_t alignment, SolveOptions options,
-            std::string planner = {}, std::string problemFile = {});
+  /// `alignments`: of buffers in each space, in bytes.
+  PlanCache(Problem problem, std::vector<int64_t> alignments,
+            SolveOptions options, std::string planner = {},
+            std::string problemFile = {});
 
   const Problem &problem() const { return stated; }
 
-  /// Seeks a plan for this budget (reserved bytes included; -1: no limit), and
-  /// returns the cheapest plan of the cache whose arena fits. Null if none is
-  /// known. An error: the problem is malformed.
-  absl::StatusOr<const FittedPlan *> fit(int64_t budgetBytes);
+  /// Seeks a plan for this budget of the device (reserved bytes included; -1:
+  /// no limit), and returns the cheapest plan of the cache whose arenas fit.
+  /// Null if none is known. An error: the problem is malformed.
+  absl::StatusOr<const Plan *> fit(int64_t budgetBytes);
 
   /// The plan with the smallest arena known, for any budget.
-  absl::StatusOr<const FittedPlan *> smallest();
+  absl::StatusOr<const Plan *> smallest();
 
   /// Counted work of later searches, in percent of the given effort.
   void setEffort(int64_t percent) { options.effort = given.scaled(percent); }
@@ -66,58 +63,60 @@ public:
   bool isSmallestStoppedEarly() const { return smallestStoppedEarly; }
 
   /// The cheapest plan of the cache within a budget; null: none.
-  const FittedPlan *cheapestWithin(int64_t budgetBytes) const;
+  const Plan *cheapestWithin(int64_t budgetBytes) const;
 
   /// The plans of the cache that cost less than every one with a smaller arena,
   /// by ascending arena.
-  std::vector<const FittedPlan *> frontier() const;
+  std::vector<const Plan *> frontier() const;
 
   /// No plan has a smaller budget, in any order.
   int64_t impossibleBelowBytes() const { return impossible; }
 
   /// Replaces the arena of `plan` by a measured one.
-  void correct(const FittedPlan *plan, int64_t arenaBytes);
+  void correct(const Plan *plan, int64_t arenaBytes);
 
 private:
   Problem stated;
-  int64_t alignment;
+  std::vector<int64_t> alignments;
   SolveOptions options;
   Effort given;
   std::string planner, problemFile;
   int64_t impossible;
-  std::vector<std::unique_ptr<FittedPlan>> plans;
-  const FittedPlan *smallestPlan = nullptr;
+  std::vector<std::unique_ptr<Plan>> plans;
+  const Plan *smallestPlan = nullptr;
   bool smallestStoppedEarly = false;
 
   using Orders = std::vector<std::vector<InstructionId>>;
 
+  absl::StatusOr<const Plan *> fitOnDevice(int64_t budgetBytes);
+  absl::StatusOr<const Plan *> fitWithMoves(int64_t budgetBytes);
+  absl::Status findSmallestWithMoves();
   /// `orders`: the orders of first executions, if they are fixed; otherwise
   /// null.
   absl::StatusOr<Plan> planFor(const SolveOptions &how,
                                const Orders *orders) const;
   /// Solves and packs.
-  absl::StatusOr<FittedPlan> fittedFor(int64_t limitBytes,
-                                       const SolveOptions &how,
-                                       const Orders *orders = nullptr) const;
-  absl::StatusOr<FittedPlan> leastFitted() const;
-  FittedPlan packed(Plan plan) const;
-  void packHarder(FittedPlan &plan, int64_t roomBytes) const;
-  std::vector<int64_t> overAt(const FittedPlan &plan, int64_t roomBytes) const;
+  absl::StatusOr<Plan> fittedFor(int64_t limitBytes, const SolveOptions &how,
+                                 const Orders *orders = nullptr) const;
+  absl::StatusOr<Plan> leastFitted() const;
+  Plan packed(Plan plan) const;
+  void packHarder(Plan &plan, int64_t roomBytes) const;
+  std::vector<int64_t> overAt(const Plan &plan, int64_t roomBytes) const;
   bool isOver(const Solution &solution, const std::vector<int64_t> &headroom,
               int64_t limitBytes) const;
   absl::Status walk(const Plan &coarse, int64_t limitBytes, int64_t roomBytes,
-                    Expensive expensive, std::vector<FittedPlan> &found) const;
+                    Expensive expensive, std::vector<Plan> &found) const;
   absl::Status repairOnce(const SolveOptions &how, int64_t limitBytes,
                           int64_t roomBytes, const Orders &orders,
-                          std::vector<FittedPlan> &found) const;
-  absl::StatusOr<std::vector<FittedPlan>> repair(const FittedPlan &first,
-                                                 int64_t limitBytes,
-                                                 int64_t roomBytes,
-                                                 uint64_t seed) const;
-  const FittedPlan *keep(FittedPlan plan);
-  void keepSmallest(FittedPlan plan);
+                          std::vector<Plan> &found) const;
+  absl::StatusOr<std::vector<Plan>> repair(const Plan &first,
+                                           int64_t limitBytes,
+                                           int64_t roomBytes,
+                                           uint64_t seed) const;
+  const Plan *keep(Plan plan);
+  void keepSmallest(Plan plan);
 };
 
 } // namespace tmc::planning
 
-#endif // TMC_COMPILER_PLANNING_DRIVER_ARENAFIT_H
+#endif // TMC_COMPILER_PLANNING_DRIVER_PLANCACHE_H

@@ -1,5 +1,6 @@
-#include "compiler/planning/driver/ArenaFit.h"
+#include "compiler/planning/driver/PlanCache.h"
 
+#include "compiler/planning/driver/MovesFit.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Parallel.h"
 
@@ -44,6 +45,13 @@ constexpr int64_t kCasesWork = 100'000'000;
 
 void tmc::planning::recertify(const Problem &problem, Plan &plan,
                               int64_t budgetBytes) {
+  if (!isOneSpace(problem)) {
+    Problem within = problem;
+    within.spaces[0].budgetBytes = budgetBytes;
+    plan.provenMakespan =
+        provenMakespan(within, plan.spaceProof).value_or(0);
+    return;
+  }
   if (plan.certificate.budgetBytes == budgetBytes)
     return;
   Problem ordered = problem;
@@ -111,12 +119,13 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
     plan.cases = std::move(found);
 }
 
-PlanCache::PlanCache(Problem problem, int64_t alignment, SolveOptions options,
-                     std::string planner, std::string problemFile)
-    : stated(std::move(problem)), alignment(alignment),
+PlanCache::PlanCache(Problem problem, std::vector<int64_t> alignments,
+                     SolveOptions options, std::string planner,
+                     std::string problemFile)
+    : stated(std::move(problem)), alignments(std::move(alignments)),
       options(std::move(options)), given(this->options.effort),
       planner(std::move(planner)), problemFile(std::move(problemFile)),
-      impossible(impossibleBelowFreely(stated, relax(stated))) {
+      impossible(impossibleBelow(stated)) {
   this->options.wantCases = false;
 }
 
@@ -140,9 +149,9 @@ absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
   return plan;
 }
 
-absl::StatusOr<FittedPlan> PlanCache::fittedFor(int64_t limitBytes,
-                                                const SolveOptions &how,
-                                                const Orders *orders) const {
+absl::StatusOr<Plan> PlanCache::fittedFor(int64_t limitBytes,
+                                          const SolveOptions &how,
+                                          const Orders *orders) const {
   SolveOptions here = how;
   here.budgetBytes = limitBytes;
   absl::StatusOr<Plan> plan = planFor(here, orders);
@@ -151,42 +160,41 @@ absl::StatusOr<FittedPlan> PlanCache::fittedFor(int64_t limitBytes,
   return packed(std::move(*plan));
 }
 
-FittedPlan PlanCache::packed(Plan plan) const {
-  FittedPlan fitted{.plan = std::move(plan)};
-  fitted.arenaBytes =
-      packSorted(arenaOf(stated, fitted.plan.solution, alignment)).arenaBytes;
-  return fitted;
+Plan PlanCache::packed(Plan plan) const {
+  ArenaProblem arena = arenaOf(stated, plan.solution, alignments[0]);
+  plan.arenas = {{packSorted(arena).arenaBytes, peakBytes(arena)}};
+  return plan;
 }
 
 /// Packs a plan in other ways if the excess over the room is at most half of
 /// the packing's loss: another packing costs less time than another plan.
-void PlanCache::packHarder(FittedPlan &plan, int64_t roomBytes) const {
-  int64_t lost = plan.arenaBytes - plan.plan.peakBytes;
-  int64_t over = plan.arenaBytes - roomBytes;
+void PlanCache::packHarder(Plan &plan, int64_t roomBytes) const {
+  int64_t lost = plan.arenaBytes() - plan.peakBytes[0];
+  int64_t over = plan.arenaBytes() - roomBytes;
   if (roomBytes < 0 || over <= 0 || 2 * over > lost ||
       options.without.has(Strategy::Repack))
     return;
-  ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
+  ArenaProblem arena = arenaOf(stated, plan.solution, alignments[0]);
   uint64_t tries =
       stated.instructions.size() > kLarge ? kLargeRepacks : kRepacks;
-  for (uint64_t seed = 1; seed <= tries && plan.arenaBytes > roomBytes;
+  for (uint64_t seed = 1; seed <= tries && plan.arenaBytes() > roomBytes;
        ++seed) {
     PackOptions packing{.seed = seed, .effort = kRepackEffort};
     int64_t bytes = packSorted(arena, packing).arenaBytes;
-    if (bytes < plan.arenaBytes) {
-      plan.arenaBytes = bytes;
-      plan.packing = packing;
+    if (bytes < plan.arenaBytes()) {
+      plan.arenas[0].bytes = bytes;
+      plan.arenas[0].packing = packing;
     }
   }
 }
 
 /// Bytes by which the buffers at each instruction exceed the room.
-std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
+std::vector<int64_t> PlanCache::overAt(const Plan &plan,
                                        int64_t roomBytes) const {
-  ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
-  Packing packing = packSorted(arena, plan.packing);
+  ArenaProblem arena = arenaOf(stated, plan.solution, alignments[0]);
+  Packing packing = packSorted(arena, plan.arenas[0].packing);
   size_t rows = 0;
-  for (const auto &list : plan.plan.solution.segments)
+  for (const auto &list : plan.solution.segments)
     rows += list.size();
   std::vector<int64_t> over(rows, 0);
   for (size_t b = 0; b < arena.buffers.size(); ++b) {
@@ -198,7 +206,7 @@ std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
   }
   std::vector<int64_t> result(stated.instructions.size(), 0);
   size_t row = 0;
-  for (const auto &list : plan.plan.solution.segments) {
+  for (const auto &list : plan.solution.segments) {
     int64_t most = 0; // Includes recomputations before an instruction.
     for (const Execution &e : list) {
       most = std::max(most, over[row++]);
@@ -228,12 +236,12 @@ bool PlanCache::isOver(const Solution &solution,
   return false;
 }
 
-const FittedPlan *PlanCache::keep(FittedPlan plan) {
-  plans.push_back(std::make_unique<FittedPlan>(std::move(plan)));
+const Plan *PlanCache::keep(Plan plan) {
+  plans.push_back(std::make_unique<Plan>(std::move(plan)));
   return plans.back().get();
 }
 
-absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
+absl::StatusOr<Plan> PlanCache::leastFitted() const {
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
   how.effort = given; // The full effort, not the part that budgets get.
@@ -247,9 +255,12 @@ absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
   return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
 }
 
-absl::StatusOr<const FittedPlan *> PlanCache::smallest() {
-  if (!smallestPlan) {
-    absl::StatusOr<FittedPlan> found = leastFitted();
+absl::StatusOr<const Plan *> PlanCache::smallest() {
+  if (!smallestPlan && !isOneSpace(stated)) {
+    if (absl::Status status = findSmallestWithMoves(); !status.ok())
+      return status;
+  } else if (!smallestPlan) {
+    absl::StatusOr<Plan> found = leastFitted();
     if (!found.ok())
       return found.status();
     keepSmallest(std::move(*found));
@@ -257,8 +268,8 @@ absl::StatusOr<const FittedPlan *> PlanCache::smallest() {
   return smallestPlan;
 }
 
-void PlanCache::keepSmallest(FittedPlan plan) {
-  smallestStoppedEarly = plan.plan.stats.stoppedEarly;
+void PlanCache::keepSmallest(Plan plan) {
+  smallestStoppedEarly = plan.stats.stoppedEarly;
   smallestPlan = keep(std::move(plan));
   if (!planner.empty() || stated.instructions.size() > kMostInstructions)
     return;
@@ -267,44 +278,48 @@ void PlanCache::keepSmallest(FittedPlan plan) {
   if (!blocks.ok())
     return;
   blocks->feasible = true; // Feasible for budgets that its arena fits.
-  const FittedPlan *kept = keep(packed(std::move(*blocks)));
-  if (kept->arenaBytes < smallestPlan->arenaBytes)
+  const Plan *kept = keep(packed(std::move(*blocks)));
+  if (kept->arenaBytes() < smallestPlan->arenaBytes())
     smallestPlan = kept;
 }
 
-const FittedPlan *PlanCache::cheapestWithin(int64_t budgetBytes) const {
-  const FittedPlan *best = nullptr;
+const Plan *PlanCache::cheapestWithin(int64_t budgetBytes) const {
+  const Plan *best = nullptr;
   for (const auto &each : plans) {
     if (budgetBytes >= 0 &&
-        each->arenaBytes + stated.reservedBytes > budgetBytes)
+        each->arenaBytes() + stated.reservedBytes > budgetBytes)
       continue;
-    if (!best || std::pair(each->plan.cost, each->arenaBytes) <
-                     std::pair(best->plan.cost, best->arenaBytes))
+    if (!best || std::pair(each->cost, each->arenaBytes()) <
+                     std::pair(best->cost, best->arenaBytes()))
       best = each.get();
   }
   return best;
 }
 
-std::vector<const FittedPlan *> PlanCache::frontier() const {
-  std::vector<const FittedPlan *> all, best;
+std::vector<const Plan *> PlanCache::frontier() const {
+  std::vector<const Plan *> all, best;
   for (const auto &each : plans)
     all.push_back(each.get());
-  std::stable_sort(all.begin(), all.end(),
-                   [](const FittedPlan *a, const FittedPlan *b) {
-                     return std::pair(a->arenaBytes, a->plan.cost) <
-                            std::pair(b->arenaBytes, b->plan.cost);
-                   });
-  for (const FittedPlan *plan : all)
-    if (best.empty() || plan->plan.cost < best.back()->plan.cost)
+  std::stable_sort(all.begin(), all.end(), [](const Plan *a, const Plan *b) {
+    return std::pair(a->arenaBytes(), a->cost) <
+           std::pair(b->arenaBytes(), b->cost);
+  });
+  for (const Plan *plan : all)
+    if (best.empty() || plan->cost < best.back()->cost)
       best.push_back(plan);
   return best;
 }
 
-absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
+absl::StatusOr<const Plan *> PlanCache::fit(int64_t budgetBytes) {
+  return isOneSpace(stated) ? fitOnDevice(budgetBytes)
+                            : fitWithMoves(budgetBytes);
+}
+
+absl::StatusOr<const Plan *> PlanCache::fitOnDevice(int64_t budgetBytes) {
   bool solves = budgetBytes < 0 || budgetBytes >= impossible;
   bool ours = planner.empty();
   absl::StatusOr<Plan> coarse(Plan{});
-  absl::StatusOr<FittedPlan> least(FittedPlan{});
+  absl::StatusOr<Plan> least(Plan{});
   auto begin = [&](size_t i) {
     SolveOptions how = options;
     how.budgetBytes = budgetBytes;
@@ -330,11 +345,11 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
     return cheapestWithin(budgetBytes);
 
   int64_t room = budgetBytes - stated.reservedBytes, limit = budgetBytes;
-  std::vector<FittedPlan> walks;
+  std::vector<Plan> walks;
   if (ours && coarse->feasible && coarse->cost > coarse->baseCost) {
     // Reduces the limit by the loss of packing the smallest plan.
     if (stated.instructions.size() > kLarge)
-      limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
+      limit -= smallestPlan->arenaBytes() - smallestPlan->peakBytes[0];
     absl::Status status = walk(*coarse, limit, room, Expensive::Held, walks);
     if (status.ok() && walks.empty() &&
         recomputesExpensive(stated, coarse->solution))
@@ -342,16 +357,16 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
     if (!status.ok())
       return status;
   }
-  std::vector<const FittedPlan *> firsts;
-  for (FittedPlan &plan : walks)
+  std::vector<const Plan *> firsts;
+  for (Plan &plan : walks)
     firsts.push_back(keep(std::move(plan)));
   // The coarse plan was made for the full room, so it can be cheaper.
-  const FittedPlan *best = cheapestWithin(budgetBytes);
-  if (firsts.empty() || !best || coarse->cost < best->plan.cost) {
-    FittedPlan plan = packed(std::move(*coarse));
+  const Plan *best = cheapestWithin(budgetBytes);
+  if (firsts.empty() || !best || coarse->cost < best->cost) {
+    Plan plan = packed(std::move(*coarse));
     if (firsts.empty())
       packHarder(plan, room);
-    const FittedPlan *kept = keep(std::move(plan));
+    const Plan *kept = keep(std::move(plan));
     if (firsts.empty())
       firsts.push_back(kept);
   }
@@ -360,20 +375,20 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
 
   // Repair plans that cost much less than all that fit.
   best = cheapestWithin(budgetBytes);
-  std::erase_if(firsts, [&](const FittedPlan *plan) {
-    return !plan->plan.feasible ||
-           (best && plan->plan.cost > best->plan.cost - best->plan.baseCost /
-                                                            kWorthRepairPart);
+  std::erase_if(firsts, [&](const Plan *plan) {
+    return !plan->feasible ||
+           (best &&
+            plan->cost > best->cost - best->baseCost / kWorthRepairPart);
   });
-  std::vector<absl::StatusOr<std::vector<FittedPlan>>> repaired(
-      firsts.size(), std::vector<FittedPlan>());
+  std::vector<absl::StatusOr<std::vector<Plan>>> repaired(firsts.size(),
+                                                          std::vector<Plan>());
   inParallel(firsts.size(), [&](size_t i) {
     repaired[i] = repair(*firsts[i], limit, room, options.seed + i);
   });
-  for (absl::StatusOr<std::vector<FittedPlan>> &each : repaired) {
+  for (absl::StatusOr<std::vector<Plan>> &each : repaired) {
     if (!each.ok())
       return each.status();
-    for (FittedPlan &plan : *each)
+    for (Plan &plan : *each)
       keep(std::move(plan));
   }
   return cheapestWithin(budgetBytes);
@@ -383,9 +398,9 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
 /// the smallest budgets the results of walks differ.
 absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
                              int64_t roomBytes, Expensive expensive,
-                             std::vector<FittedPlan> &found) const {
-  std::vector<absl::StatusOr<FittedPlan>> walks(
-      options.without.has(Strategy::SecondWalk) ? 1 : kWalks, FittedPlan{});
+                             std::vector<Plan> &found) const {
+  std::vector<absl::StatusOr<Plan>> walks(
+      options.without.has(Strategy::SecondWalk) ? 1 : kWalks, Plan{});
   inParallel(walks.size(), [&](size_t i) {
     SolveOptions how = options;
     how.seed += i;
@@ -395,10 +410,10 @@ absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
     if (walks[i].ok())
       packHarder(*walks[i], roomBytes);
   });
-  for (absl::StatusOr<FittedPlan> &each : walks) {
+  for (absl::StatusOr<Plan> &each : walks) {
     if (!each.ok())
       return each.status();
-    if (each->plan.feasible)
+    if (each->feasible)
       found.push_back(std::move(*each));
   }
   return absl::OkStatus();
@@ -408,9 +423,9 @@ absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
 /// expensive kernel.
 absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
                                    int64_t roomBytes, const Orders &orders,
-                                   std::vector<FittedPlan> &found) const {
-  absl::StatusOr<FittedPlan> next = fittedFor(limitBytes, how, &orders);
-  if (next.ok() && recomputesExpensive(stated, next->plan.solution) &&
+                                   std::vector<Plan> &found) const {
+  absl::StatusOr<Plan> next = fittedFor(limitBytes, how, &orders);
+  if (next.ok() && recomputesExpensive(stated, next->solution) &&
       !recomputesExpensive(stated, *how.start)) {
     // More work may avoid recomputing the expensive kernel.
     found.push_back(std::move(*next));
@@ -427,28 +442,29 @@ absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
 
 /// Seeks plans that fit, beginning with `first`, which was planned for a limit
 /// and whose arena is too large.
-absl::StatusOr<std::vector<FittedPlan>>
-PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
-                  int64_t roomBytes, uint64_t seed) const {
-  std::vector<FittedPlan> found;
-  Solution start = first.plan.solution;
+absl::StatusOr<std::vector<Plan>> PlanCache::repair(const Plan &first,
+                                                    int64_t limitBytes,
+                                                    int64_t roomBytes,
+                                                    uint64_t seed) const {
+  std::vector<Plan> found;
+  Solution start = first.solution;
   SolveOptions how = options;
   how.seed = seed;
   how.effort.mostWork =
       options.effort.mostWork / rowOf(Strategy::LocalRepair).divisor;
   how.start = &start;
   how.headroom = overAt(first, roomBytes);
-  int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
-  int64_t over = first.arenaBytes - roomBytes;
+  int64_t lost = first.arenaBytes() - first.peakBytes[0]; // By packing.
+  int64_t over = first.arenaBytes() - roomBytes;
   // Returns whether the found plan fits.
   auto attempt = [&](int64_t limit) -> absl::StatusOr<bool> {
     absl::Status status =
-        repairOnce(how, limit, roomBytes, first.plan.orders, found);
+        repairOnce(how, limit, roomBytes, first.orders, found);
     if (!status.ok())
       return status;
-    const FittedPlan &next = found.back();
-    lost = std::max(lost, next.arenaBytes - next.plan.peakBytes);
-    return next.plan.feasible && next.arenaBytes <= roomBytes;
+    const Plan &next = found.back();
+    lost = std::max(lost, next.arenaBytes() - next.peakBytes[0]);
+    return next.feasible && next.arenaBytes() <= roomBytes;
   };
 
   // Local repair: headroom at the instructions where buffers exceed the room,
@@ -461,20 +477,20 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
       return fits.status();
     if (*fits)
       return found;
-    const FittedPlan &next = found.back();
-    int64_t left = next.arenaBytes - roomBytes;
-    if (!next.plan.feasible || 2 * left > over)
+    const Plan &next = found.back();
+    int64_t left = next.arenaBytes() - roomBytes;
+    if (!next.feasible || 2 * left > over)
       break;
     over = left;
     std::vector<int64_t> more = overAt(next, roomBytes);
     for (size_t k = 0; k < more.size(); ++k)
       how.headroom[k] += more[k];
-    start = next.plan.solution;
+    start = next.solution;
   }
 
   // Global repair: a smaller limit everywhere.
   how.headroom.clear();
-  start = first.plan.solution;
+  start = first.solution;
   for (int64_t quarters : kQuartersLess) {
     if (options.without.has(Strategy::GlobalRepair))
       break;
@@ -490,8 +506,54 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
   return found;
 }
 
-void PlanCache::correct(const FittedPlan *plan, int64_t arenaBytes) {
+//===----------------------------------------------------------------------===//
+// With moves
+//===----------------------------------------------------------------------===//
+
+/// Seeks a plan within the budgets from the cheapest one that is known to fit.
+absl::StatusOr<const Plan *> PlanCache::fitWithMoves(int64_t budgetBytes) {
+  if (budgetBytes >= 0 && budgetBytes < impossible)
+    return nullptr;
+  Problem wanted = stated;
+  wanted.spaces[0].budgetBytes = budgetBytes;
+  SolveOptions how = options;
+  if (const Plan *known = cheapestWithin(budgetBytes))
+    how.start = &known->solution;
+  absl::StatusOr<Plan> found =
+      fitMoves(wanted, {how, planner, problemFile}, alignments);
+  if (!found.ok())
+    return found.status();
+  if (found->feasible)
+    return keep(*std::move(found));
+  if (options.wantSmallest && !smallestPlan) {
+    if (absl::Status status = findSmallestWithMoves(); !status.ok())
+      return status;
+    // A plan for a smaller budget fits this one; a faster one is sought from
+    // it.
+    if (cheapestWithin(budgetBytes))
+      return fitWithMoves(budgetBytes);
+  }
+  return cheapestWithin(budgetBytes);
+}
+
+absl::Status PlanCache::findSmallestWithMoves() {
+  const Plan *known = nullptr;
+  for (const auto &each : plans)
+    if (!known || each->arenaBytes() < known->arenaBytes())
+      known = each.get();
+  SolveOptions how = options;
+  how.effort = given;
+  absl::StatusOr<Plan> least = smallestByMoves(
+      stated, {how, planner, problemFile}, alignments, impossible,
+      known ? known->arenaBytes() + stated.reservedBytes : -1);
+  if (!least.ok())
+    return least.status();
+  smallestPlan = least->feasible ? keep(*std::move(least)) : known;
+  return absl::OkStatus();
+}
+
+void PlanCache::correct(const Plan *plan, int64_t arenaBytes) {
   for (auto &each : plans)
     if (each.get() == plan)
-      each->arenaBytes = arenaBytes;
+      each->arenas[0].bytes = arenaBytes;
 }

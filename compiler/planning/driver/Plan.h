@@ -1,0 +1,105 @@
+// Plan.h - a plan: its lists, its bytes and time, its arenas, and its proof.
+//
+// Every planner of a step makes a `Plan`, with moves and without. The order in
+// which its parts become known:
+//
+//     a search      solution, feasible, cost, peakBytes, orders
+//     a bound       certificate, cases, spaceProof
+//     a packing     arenas
+//     a frontier    smallestFoundBytes, impossibleBelowBytes
+//
+// Bytes are without reserved ones, except for budgets. Costs are picoseconds,
+// or the unit of the problem.
+
+#ifndef TMC_COMPILER_PLANNING_DRIVER_PLAN_H
+#define TMC_COMPILER_PLANNING_DRIVER_PLAN_H
+
+#include "compiler/planning/bound/Branch.h"
+#include "compiler/planning/bound/SpaceBound.h"
+#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/pack/Arena.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace tmc::planning {
+
+/// The arena of one space.
+struct PlannedArena {
+  int64_t bytes = 0;
+  /// The live peak of its layout. A loop's body is laid out once, so a value
+  /// that is alive only in the first trip has its place in all trips.
+  int64_t livePeakBytes = 0;
+  PackOptions packing = {}; // The options that give this arena.
+};
+
+struct Plan {
+  Solution solution;
+  /// Within the budgets of all spaces; of a packed plan the arenas are. False:
+  /// no such plan was found, and `solution` is the known one with the smallest
+  /// peak, if any.
+  bool feasible = false;
+  int64_t cost = 0; // The makespan.
+  int64_t baseCost = 0;
+  std::vector<int64_t> peakBytes;   // Live, for each space.
+  std::vector<PlannedArena> arenas; // For each space; empty: not packed.
+  /// Budgets of the device: the smallest known to work with all else unchanged
+  /// (the given one, if it works and nothing smaller is known), and the one
+  /// below which no plan exists. -1: none was found or sought.
+  int64_t smallestFoundBytes = -1, impossibleBelowBytes = 0;
+  /// The order of first executions; the program's own unless free.
+  std::vector<std::vector<InstructionId>> orders;
+
+  /// Bounds `cost` from below over all plans of one space with this order
+  /// (`Bound.h`); empty where nothing was sought.
+  Certificate certificate;
+  /// A second bound over the same plans, where it is affordable and proves more
+  /// than the prices do (`Branch.h`).
+  std::optional<BranchCertificate> cases;
+  /// With moves: the bound on the makespan (`SpaceBound.h`), and its value.
+  SpaceCertificate spaceProof;
+  int64_t provenMakespan = 0;
+
+  struct Stats {
+    int64_t work = 0; // Units counted.
+    int64_t recomputedExecutions = 0;
+    int64_t repeatedInstructions = 0; // Isomorphic to another (`Repeats.h`).
+    int64_t tried = 0;                // Plans of the device, with moves.
+    int64_t refused = 0;              // Invalid lists that were left out.
+    double seconds = 0;
+    bool timeLimitHit = false;
+    /// `SolveOptions::smallestWork` ended the search for the smallest plan.
+    bool stoppedEarly = false;
+  } stats;
+
+  int64_t arenaBytes() const { return arenas[0].bytes; } // Of the device.
+  /// Every plan of one space with this order costs at least `baseCost` plus
+  /// this.
+  int64_t provenExtraCost() const {
+    return cases ? std::max(cases->extraCost, certificate.extraCost)
+                 : certificate.extraCost;
+  }
+  /// Every plan that the proof is about costs at least this.
+  int64_t provenCost() const {
+    return spaceProof.weights.empty() ? baseCost + provenExtraCost()
+                                      : provenMakespan;
+  }
+  double overheadPct() const {
+    return baseCost > 0 ? 100.0 * double(cost - baseCost) / double(baseCost)
+                        : 0;
+  }
+};
+
+/// Whether the live bytes of each space, plus reserved ones, are within its
+/// budget.
+bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes);
+
+/// The first defect of the plan's list, bytes or cost, by the verifier; or
+/// nothing. `budgetBytes`: of the device, reserved included; -1: none.
+std::optional<std::string> verifyPlan(const Problem &problem, const Plan &plan,
+                                      int64_t budgetBytes);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_DRIVER_PLAN_H
