@@ -281,7 +281,7 @@ TEST(Offload, TheTraceHasBothLanes) {
   };
   // Ten kernels and sixteen pieces of work, twice; dones aren't entries of it.
   EXPECT_EQ(count("\"ph\": \"X\""), 2 * (9 + 16));
-  for (const char *engine : {"compute", "d2h", "h2d", "read", "write", "host"})
-    EXPECT_EQ(count(std::string("{\"name\": \"") + engine + "\"}"), 2)
-        << engine;
+  for (const EngineInfo &engine : kEngines)
+    EXPECT_EQ(count(std::string("{\"name\": \"") + engine.name + "\"}"), 2)
+        << engine.name;
 }
