@@ -44,7 +44,7 @@ bool isWithin(uintptr_t begin, uintptr_t end) {
 
 /// A buffer begins to exist, in place of what overlaps it.
 void add(Scope &scope, const Region &region, const std::string &name) {
-  if (region.space != Space::Device)
+  if (!onDevice(region.space))
     return;
   const uintptr_t begin = arena + uintptr_t(region.offset);
   const uintptr_t end = begin + uintptr_t(region.bytes);
@@ -63,7 +63,7 @@ void removeDeaths(const LaunchInfo &launch) {
     const Region &region = launch.deaths[i];
     const uintptr_t begin = arena + uintptr_t(region.offset);
     const auto found = buffers.find(begin);
-    if (region.space == Space::Device && found != buffers.end() &&
+    if (onDevice(region.space) && found != buffers.end() &&
         found->second.end == begin + uintptr_t(region.bytes))
       buffers.erase(found);
   }
@@ -82,7 +82,7 @@ void name(Scope &scope, int64_t index) {
     bool writable = false;
     auto overlaps = [&, at = at, end = buffer.end](const Region &region) {
       const uintptr_t from = arena + uintptr_t(region.offset);
-      return region.space == Space::Device && from < end &&
+      return onDevice(region.space) && from < end &&
              from + uintptr_t(region.bytes) > at;
     };
     for (int i = 0; i < launch.writeCount; ++i)
@@ -152,11 +152,11 @@ public:
     if (outer_)
       outer_->done(queues, launch);
   }
-  void recorded(Engine engine, int32_t event) override {
+  void recorded(EngineKind engine, int32_t event) override {
     if (outer_)
       outer_->recorded(engine, event);
   }
-  void waiting(Engine engine, int32_t event) override {
+  void waiting(EngineKind engine, int32_t event) override {
     if (outer_)
       outer_->waiting(engine, event);
   }
@@ -187,7 +187,7 @@ void startStep(char *at) {
   };
   for (int64_t i = 0; i < original->tensorCount; ++i)
     if (original->tensors[i].role != Role::Output &&
-        original->tensors[i].space == Space::Device)
+        onDevice(original->tensors[i].space))
       keep(original->tensors[i].offset, original->tensors[i].bytes(),
            original->tensors[i].name);
   for (int64_t i = 0; i < original->constantCount; ++i)
