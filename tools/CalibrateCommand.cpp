@@ -1,7 +1,7 @@
 #include "tools/CalibrateCommand.h"
 
-#include "compiler/pipeline/Compile.h"
 #include "compiler/support/Escape.h"
+#include "driver/pipeline/Compile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -3,7 +3,7 @@
 #ifndef TMC_TOOLS_CALIBRATECOMMAND_H
 #define TMC_TOOLS_CALIBRATECOMMAND_H
 
-#include "compiler/calibrate/Calibrate.h"
+#include "driver/calibrate/Calibrate.h"
 
 #include "llvm/Support/CommandLine.h"
 

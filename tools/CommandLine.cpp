@@ -1,6 +1,6 @@
 #include "tools/CommandLine.h"
 
-#include "compiler/pipeline/Compile.h"
+#include "driver/pipeline/Compile.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"

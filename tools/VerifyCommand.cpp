@@ -1,8 +1,8 @@
 #include "tools/VerifyCommand.h"
 
-#include "compiler/pipeline/Compile.h"
 #include "compiler/support/Escape.h"
-#include "compiler/verify/Verify.h"
+#include "driver/pipeline/Compile.h"
+#include "driver/verify/Verify.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"

@@ -14,8 +14,8 @@ import re
 TERMINAL = re.compile(r"\b(?:outs\(\)|errs\(\)|std::c(?:out|err))\s*<<|(?<![\w.])(?:std::)?(?:printf|fprintf|fputs|puts|vfprintf)\(")
 # Texts of our own, or in a language of their own: by file.
 OWN = {
-    "compiler/pipeline/Compile.cpp": ["source->whole"],  # C++.
-    "compiler/pipeline/Show.cpp": ["planJson("],
+    "driver/pipeline/Compile.cpp": ["source->whole"],  # C++.
+    "driver/pipeline/Show.cpp": ["planJson("],
     "compiler/emit/Emit.cpp": ["<< parts <<"],  # What has been printed.
     "compiler/emit/StepInterface.cpp": ["TMC_STEP_H", "_ARENA_BYTES"],  # A name of C, and digits.
     "runtime/step/Train.cpp": ["step %lld/%lld", "interrupted after"],  # Numbers and words.

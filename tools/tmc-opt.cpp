@@ -1,7 +1,7 @@
 // tmc-opt - run tmc passes on textual IR; the tool behind every lit test.
 
-#include "compiler/pipeline/Dialects.h"
-#include "compiler/pipeline/PlantDefect.h"
+#include "driver/pipeline/Dialects.h"
+#include "driver/pipeline/PlantDefect.h"
 #include "passes/OnTarget.h"
 
 #include "mlir/IR/DialectRegistry.h"

@@ -39,7 +39,7 @@ EXAMPLES = {
                      ["dialects/nn/Cumsum.cpp", "compiler/reference/Cumsum.cpp"],
                      ["runtime/cpu/Cumsum.cpp"]),
     "a-lever": Example(5, 15, 3, None,
-                       ["compiler/pipeline/Levers.cpp", "compiler/pipeline/Candidate.cpp"]),
+                       ["driver/pipeline/Levers.cpp", "driver/pipeline/Candidate.cpp"]),
     "an-optimizer": Example(8, 200, 5, "dialects/train/Train.td",
                             ["dialects/train/Updates.cpp", "passes/Optimizers.cpp",
                              "compiler/reference/Updates.cpp"],

@@ -2,6 +2,7 @@
 #include "tools/solve/Commands.h"
 
 #include "compiler/planning/driver/PlanCache.h"
+#include "compiler/planning/driver/Proofs.h"
 #include "compiler/planning/model/Text.h"
 
 #include <cstdio>

@@ -252,8 +252,9 @@ void printPlan(const Problem &problem, const Plan &plan, int64_t baseMakespan) {
             double(plan.peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
   for (const EngineInfo &engine : kEngines)
     if (counts.moved[engine.kind] > 0)
-      fprintf(stderr, "%-10s %.1f MiB %s\n", engine.name,
-              double(counts.moved[engine.kind]) / kMiB, engine.work);
+      fprintf(stderr, "%-10s %.1f MiB %s\n", visible(engine.name).c_str(),
+              double(counts.moved[engine.kind]) / kMiB,
+              visible(engine.work).c_str());
   fprintf(
       stderr, "%lld updates on the host; %lld kernels again; %.2f seconds\n",
       (long long)counts.onHost, (long long)counts.again, plan.stats.seconds);

@@ -27,14 +27,6 @@
 
 namespace tmc::planning {
 
-/// Certifies `plan` for another budget: the same prices prove less for a larger
-/// budget.
-void recertify(const Problem &problem, Plan &plan, int64_t budgetBytes);
-
-/// Seeks a proof by cases for a plan that costs more than the bound of its
-/// prices at `budgetBytes`.
-void proveByCases(const Problem &problem, Plan &plan, int64_t budgetBytes);
-
 class PlanCache {
 public:
   /// All of `options` but the budget hold for every plan. No plan gets a proof

@@ -1,6 +1,6 @@
 // FitTest.cpp - rooflines are found again from what they explain.
 
-#include "compiler/calibrate/Fit.h"
+#include "driver/calibrate/Fit.h"
 
 #include <gtest/gtest.h>
 

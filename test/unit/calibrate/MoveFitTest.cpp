@@ -1,7 +1,7 @@
 // MoveFitTest.cpp - rates of engines from what a trace shows while all are
 // busy.
 
-#include "compiler/calibrate/MoveFit.h"
+#include "driver/calibrate/MoveFit.h"
 
 #include <gtest/gtest.h>
 

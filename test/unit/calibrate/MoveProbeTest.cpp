@@ -1,6 +1,6 @@
 // MoveProbeTest.cpp - how much the probe of transfers moves, and its text.
 
-#include "compiler/calibrate/MoveProbe.h"
+#include "driver/calibrate/MoveProbe.h"
 
 #include <gtest/gtest.h>
 

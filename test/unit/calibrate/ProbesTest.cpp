@@ -1,10 +1,10 @@
 // ProbesTest.cpp - what a calibration measures compiles, and has the kernels
 // that models have.
 
-#include "compiler/calibrate/Probes.h"
+#include "driver/calibrate/Probes.h"
 
-#include "compiler/pipeline/Pipeline.h"
 #include "dialects/mem/Mem.h"
+#include "driver/pipeline/Pipeline.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

@@ -8,10 +8,10 @@
 #include "test/unit/passes/Validation.h"
 
 #include "compiler/emit/FusedPrinter.h"
-#include "compiler/pipeline/HostCompiler.h"
-#include "compiler/pipeline/Pipeline.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
+#include "driver/pipeline/HostCompiler.h"
+#include "driver/pipeline/Pipeline.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"

@@ -1,7 +1,7 @@
 // DepfileTest.cpp - names in rules of make and ninja. Both programs read them
 // in test/tools/tmc/depfile.test.
 
-#include "compiler/pipeline/Depfile.h"
+#include "driver/pipeline/Depfile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The search for levers beside the whole grid, on made-up steps: what they take
 // follows from a few drawn figures, as it does for real ones.
 
-#include "compiler/pipeline/LeverSearch.h"
+#include "driver/pipeline/LeverSearch.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "gtest/gtest.h"

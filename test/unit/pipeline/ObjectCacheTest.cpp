@@ -1,8 +1,8 @@
 // ObjectCacheTest.cpp - what is kept is found again whole or not at all, and
 // never more than the limit is kept.
 
-#include "compiler/pipeline/ObjectCache.h"
-#include "compiler/pipeline/HostCompiler.h"
+#include "driver/pipeline/ObjectCache.h"
+#include "driver/pipeline/HostCompiler.h"
 #include "test/unit/TemporaryDirectory.h"
 
 #include <gtest/gtest.h>

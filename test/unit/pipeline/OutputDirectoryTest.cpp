@@ -1,7 +1,7 @@
 // OutputDirectoryTest.cpp - files of a step appear together, nothing else does,
 // and a process that is killed anywhere leaves what the next one replaces.
 
-#include "compiler/pipeline/OutputDirectory.h"
+#include "driver/pipeline/OutputDirectory.h"
 #include "test/unit/TemporaryDirectory.h"
 
 #include "llvm/ADT/StringRef.h"

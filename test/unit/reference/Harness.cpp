@@ -1,7 +1,7 @@
 #include "test/unit/reference/Harness.h"
 
-#include "compiler/pipeline/Dialects.h"
 #include "dialects/train/Train.h"
+#include "driver/pipeline/Dialects.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"

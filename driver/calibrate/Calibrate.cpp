@@ -1,0 +1,235 @@
+#include "driver/calibrate/Calibrate.h"
+
+#include "compiler/support/Escape.h"
+#include "compiler/support/Json.h"
+#include "driver/calibrate/MeasureMoves.h"
+#include "driver/calibrate/MoveFit.h"
+#include "driver/calibrate/ProbeRun.h"
+#include "driver/calibrate/Probes.h"
+#include "driver/pipeline/Compile.h"
+#include "driver/pipeline/Folder.h"
+#include "driver/pipeline/SystemMemory.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/Errno.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tmc;
+
+namespace {
+/// A probe that was compiled, and its launches as measured so far.
+struct CompiledProbe {
+  std::string name, directory;
+  std::vector<std::string> data; // The trainer's flags.
+  std::vector<MeasuredLaunch> launches;
+};
+} // namespace
+
+/// Keeps the fastest run of each launch: takes the faster ones of a profile. A
+/// time of zero doesn't count, because the clock didn't see the launch.
+static tmc::Expected<void> readProfile(const std::string &path,
+                                       std::vector<MeasuredLaunch> &launches) {
+  auto file = MemoryBuffer::getFile(path);
+  if (!file)
+    return Failure::world("can't read the profile '" + path + "'");
+  tmc::Expected<json::Value> value = parseJson((*file)->getBuffer());
+  if (!value)
+    return Failure::defect("a profile " + value.failure().message);
+  const json::Object *object = value->getAsObject();
+  const json::Array *rows = object ? object->getArray("launches") : nullptr;
+  if (!rows)
+    return Failure::defect("a profile has no launches");
+  launches.resize(rows->size());
+  for (size_t i = 0; i < rows->size(); ++i) {
+    const json::Object *launch = (*rows)[i].getAsObject();
+    auto number = [&](const char *name) {
+      return launch ? launch->getNumber(name).value_or(0) : 0;
+    };
+    MeasuredLaunch &measured = launches[i];
+    double seconds = number("least_seconds");
+    if (seconds <= 0 || (measured.seconds > 0 && measured.seconds <= seconds))
+      continue;
+    measured.family =
+        launch ? launch->getString("family").value_or("").str() : "";
+    measured.flops = number("flops");
+    measured.bytes = number("bytes");
+    measured.seconds = seconds;
+  }
+  return {};
+}
+
+/// Compiles a probe and writes its data into `directory`.
+static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
+                                                 const std::string &target,
+                                                 const std::string &directory) {
+  std::string base = directory + "/" + probe.name;
+  CompiledProbe compiled{probe.name, base, {}, {}};
+  CompileOptions compile;
+  compile.model = base + ".mlir";
+  compile.target = target;
+  compile.output = base;
+  compile.levers[kLossChunk].count = 0; // The probe sets its own chunks.
+  compile.quiet = true;
+  TMC_TRY(writeProbeFile(compile.model, probe.forward));
+  TMC_TRY(compileModel(compile));
+  for (const ProbeInput &input : probe.inputs) {
+    std::string path = base + "." + input.name + ".npy";
+    TMC_TRY(writeProbeFile(path, npyOf(input)));
+    compiled.data.push_back("--data=" + input.name + "=" + path);
+  }
+  return compiled;
+}
+
+/// Runs a probe once more.
+static tmc::Expected<void> measure(CompiledProbe &probe,
+                                   const CalibrateOptions &options) {
+  std::string profile = probe.directory + ".json";
+  ProbeRun run{probe.name, probe.directory, probe.data, options.threads};
+  run.flags.insert(
+      run.flags.end(),
+      {"--steps=" + std::to_string(options.steps + 1), "--profile=" + profile});
+  if (auto done = runProbe(run); !done)
+    return std::move(done.failure());
+  return readProfile(profile, probe.launches);
+}
+
+/// Describes the engines beside the device. Without `fileDirectory` the size
+/// of the file is left out, because a step's file may lie on another disk.
+static void describe(const MoveRunner &moves, const CalibrateOptions &options,
+                     Calibration &calibration) {
+  calibration.rates = moves.fastest;
+  describeMoves(moves.fastest, calibration.target);
+  calibration.target.memoryBytes[SpaceKind::Host] = systemMemory().totalBytes;
+  if (!options.fileDirectory.empty())
+    if (auto room = sys::fs::disk_space(options.fileDirectory))
+      calibration.target.memoryBytes[SpaceKind::File] =
+          int64_t(room->available);
+}
+
+tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
+  tmc::Expected<Target> known = targetNamed(options.target);
+  if (!known)
+    return std::move(known.failure());
+  Calibration calibration;
+  calibration.target = *known;
+
+  // No other user may write the programs that run here.
+  SmallString<128> directory(makeTemporaryDirectory("tmc-calibrate"));
+  if (directory.empty())
+    return Failure::world("can't make a directory for temporary files: " +
+                          llvm::sys::StrError());
+  llvm::scope_exit clean([&] { sys::fs::remove_directories(directory); });
+  auto say = [&](const std::string &what) {
+    if (options.progress)
+      errs() << "\r\033[K" << visible(what);
+  };
+  // The checks of `fit` come before the minute of measuring.
+  MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,
+                   options.threads, options.patienceSeconds};
+  if (moves.fileDirectory.empty())
+    moves.fileDirectory = directory.str().str();
+  TMC_TRY(moves.fit());
+  std::vector<CompiledProbe> probes;
+  for (const Probe &probe : calibrationProbes()) {
+    say("compiling " + probe.name + " ...");
+    auto compiled = compileProbe(probe, options.target, directory.str().str());
+    say("");
+    if (!compiled)
+      return std::move(compiled.failure());
+    probes.push_back(std::move(*compiled));
+  }
+  say("compiling transfers ...");
+  auto prepared = moves.prepare();
+  say("");
+  if (!prepared)
+    return std::move(prepared.failure());
+  for (int64_t round = 1; round <= options.rounds; ++round) {
+    auto sayRound = [&](const std::string &name) {
+      say("round " + std::to_string(round) + " of " +
+          std::to_string(options.rounds) + ": " + name + " ...");
+    };
+    for (CompiledProbe &probe : probes) {
+      sayRound(probe.name);
+      auto done = measure(probe, options);
+      say("");
+      if (!done)
+        return std::move(done.failure());
+    }
+    sayRound("transfers");
+    auto done = moves.measure();
+    say("");
+    if (!done)
+      return std::move(done.failure());
+  }
+  if (moves.fastest.empty())
+    return moves.tooSlow();
+  describe(moves, options, calibration);
+  for (const CompiledProbe &probe : probes)
+    for (const MeasuredLaunch &launch : probe.launches)
+      if (launch.seconds > 0 && !launch.family.empty())
+        calibration.launches[launch.family].push_back(launch);
+  fitFamilies(calibration.launches, calibration.target);
+  calibration.target.name =
+      calibration.target.name + " (measured" +
+      (options.threads > 0 ? ", " + std::to_string(options.threads) +
+                                 (options.threads > 1 ? " threads" : " thread")
+                           : std::string()) +
+      ")";
+  return calibration;
+}
+
+/// Prints the rates of all engines while they are busy at once.
+static void printRates(raw_ostream &os, const Calibration &calibration) {
+  os << "\n  all at once" << right_justify("GB/s", 14)
+     << right_justify("latency us", 12) << "\n";
+  for (const auto &[engine, rate] : calibration.rates)
+    if (engine != EngineKind::Compute)
+      os << "  " << left_justify(nameOf(engine), 17)
+         << format("%8.1f%12.1f\n", rate.bytesPerSecond * 1e-9,
+                   rate.latencySeconds * 1e6);
+  auto products = calibration.rates.find(EngineKind::Compute);
+  if (products == calibration.rates.end())
+    return;
+  const double seconds =
+      products->second.seconds(double(MoveWork::productBytes()));
+  os << "  " << left_justify("products beside", 17)
+     << format("%8.1f GFLOP/s\n", MoveWork::productFlops() / seconds * 1e-9);
+}
+
+std::string tmc::calibrationTable(const Calibration &calibration) {
+  std::string text;
+  raw_string_ostream os(text);
+  os << left_justify("  family", 26) << right_justify("launches", 9)
+     << right_justify("GFLOP/s", 10) << right_justify("GB/s", 9)
+     << right_justify("launch us", 11) << right_justify("predicted", 11)
+     << "\n";
+  for (const auto &[family, launches] : calibration.launches) {
+    const Roofline &roofline =
+        calibration.target.rooflineOf(family, ProductType::F32);
+    // A rate far above the fastest launch bounds nothing.
+    double flopRate = 0, byteRate = 0;
+    for (const MeasuredLaunch &launch : launches) {
+      flopRate = std::max(flopRate, launch.flops / launch.seconds);
+      byteRate = std::max(byteRate, launch.bytes / launch.seconds);
+    }
+    auto rate = [](double fitted, double reached) {
+      std::string cell = "-";
+      if (reached > 0 && fitted < 2 * reached) {
+        cell.clear();
+        raw_string_ostream(cell) << format("%.1f", fitted * 1e-9);
+      }
+      return cell;
+    };
+    os << "  " << left_justify(family, 24) << format("%9zu", launches.size())
+       << right_justify(rate(roofline.flopsPerSecond, flopRate), 10)
+       << right_justify(rate(roofline.bytesPerSecond, byteRate), 9)
+       << format("%11.1f", roofline.launchSeconds * 1e6)
+       << format("%9.0f %%\n", 100 * predictedRatio(roofline, launches));
+  }
+  printRates(os, calibration);
+  return text;
+}

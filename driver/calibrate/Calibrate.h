@@ -1,0 +1,54 @@
+// Calibrate.h - `tmc calibrate`: this machine as a target description.
+//
+// Each probe is compiled and runs a few steps under the trainer's profile,
+// several times, because other programs slow the machine for a while. The
+// fastest run of each launch goes into the fit of its family. A family without
+// a launch in any probe is predicted by the roofline of all generated kernels
+// together. The probes' products are f32: rates of other types stay as in the
+// target's description. One more probe keeps all engines busy at once, for the
+// rates of transfers and of updates on the host (MoveFit.h).
+//
+// Measured times differ from run to run, and so does the file; a plan made from
+// the file depends on the file alone.
+
+#ifndef TMC_DRIVER_CALIBRATE_CALIBRATE_H
+#define TMC_DRIVER_CALIBRATE_CALIBRATE_H
+
+#include "compiler/support/Failure.h"
+#include "driver/calibrate/Fit.h"
+#include "driver/calibrate/MoveWork.h"
+
+#include <map>
+#include <string>
+
+namespace tmc {
+
+struct CalibrateOptions {
+  std::string target = "cpu"; // The target to describe; its sizes are kept.
+  int64_t threads = 0;        // For the steps; 0: one per core.
+  int64_t rounds = 3;         // The number of rounds over all probes.
+  int64_t steps = 3;          // Per probe and round, after one warm-up step.
+  /// The directory of the file whose rates are measured; empty: the directory
+  /// of temporary files.
+  std::string fileDirectory;
+  /// The time limit of one run of transfers, in seconds; 0: none. By default,
+  /// three rounds and a first run take less than a minute.
+  int64_t patienceSeconds = 14;
+  bool progress = false;
+};
+
+struct Calibration {
+  Target target;
+  std::map<std::string, std::vector<MeasuredLaunch>> launches; // By family.
+  EngineRates rates;                                           // All at once.
+};
+
+/// Measures. Needs a host compiler and, for a cuda target, its card.
+Expected<Calibration> calibrate(const CalibrateOptions &options);
+
+/// A table: rates by family, and the ratio of predicted to measured time.
+std::string calibrationTable(const Calibration &calibration);
+
+} // namespace tmc
+
+#endif // TMC_DRIVER_CALIBRATE_CALIBRATE_H

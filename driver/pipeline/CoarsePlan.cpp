@@ -1,0 +1,171 @@
+#include "driver/pipeline/CoarsePlan.h"
+
+#include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/driver/MovesSearch.h"
+#include "compiler/planning/model/Timeline.h"
+#include "driver/pipeline/StateStep.h"
+#include "driver/pipeline/StepForms.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+
+/// Divisor of the effort for a plan without moves.
+static constexpr int64_t kEffortPart = 32;
+/// If a plan without moves costs at most this part of a step more than its
+/// kernels, no plan with moves is sought.
+static constexpr double kWorthMoves = 0.005;
+
+static double secondsOf(int64_t picoseconds) {
+  return double(picoseconds) * 1e-12;
+}
+
+namespace {
+
+class Planner {
+public:
+  Planner(const PlanRequest &request, double useless)
+      : request(request), mayMove(!request.asked.offload.isNone()),
+        useless(useless), budget(request.budgets) {
+    if (budget.device() >= 0)
+      budget.device() -= budget.device() / kPackingPart;
+  }
+
+  Expected<void> plan(ModuleOp module) {
+    OwningOpRef<ModuleOp> copy = module.clone();
+    Expected<StepProblem> stated = stateStep(*copy, request);
+    if (!stated)
+      return std::move(stated.failure());
+    const planning::Problem &problem = stated->problem;
+    absl::StatusOr<planning::Profile> base =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (!base.ok())
+      return defect(base.status());
+    best.baseSeconds = secondsOf(planning::baseCost(problem));
+    best.baseBytes = base->peakBytes;
+    best.neededBytes = base->peakBytes + problem.reservedBytes;
+    // Each kernel runs once, unless the host runs it.
+    if (best.baseSeconds < useless) {
+      TMC_TRY(stay(problem));
+    } else if (!mayMove) {
+      best.impossibleBelowBytes = planning::impossibleBelow(problem);
+      leaveOut(best.baseSeconds);
+    }
+    if (!mayMove)
+      return {};
+    OwningOpRef<ModuleOp> peeled = module.clone();
+    Expected<StepProblem> moved = stateWithMoves(*peeled, request, budget);
+    if (!moved)
+      return std::move(moved.failure());
+    best.impossibleBelowBytes = planning::impossibleBelow(moved->problem);
+    return wantsMoves() ? move(*moved) : Expected<void>();
+  }
+
+  CoarsePlan best;
+
+private:
+  const PlanRequest &request;
+  const bool mayMove;
+  const double useless;
+  PerSpace<int64_t> budget;
+
+  static Failure defect(const absl::Status &status) {
+    return Failure::defect("a step can't be planned coarsely: " +
+                           status.ToString());
+  }
+
+  void take(double seconds, bool moves) {
+    if (best.fits && best.seconds <= seconds)
+      return;
+    best.fits = true;
+    best.seconds = seconds;
+    best.moves = moves;
+  }
+
+  void leaveOut(double provenSeconds) {
+    best.isLeftOut = true;
+    best.provenSeconds = provenSeconds;
+  }
+
+  /// By recomputation and order.
+  Expected<void> stay(const planning::Problem &problem) {
+    planning::SolveOptions how;
+    how.budgetBytes = budget.device();
+    how.order = planning::OrderMode::Free;
+    how.coarse = true;
+    how.wantBound = how.wantCases = false;
+    how.wantSmallest = !mayMove;
+    how.effort = request.effort().part(kEffortPart);
+    absl::StatusOr<planning::Plan> plan = planning::solve(problem, how);
+    if (!plan.ok())
+      return defect(plan.status());
+    if (!mayMove) {
+      best.impossibleBelowBytes = plan->impossibleBelowBytes;
+      best.neededBytes = plan->peakBytes[0] + problem.reservedBytes;
+    }
+    if (!plan->feasible)
+      return {};
+    best.stayingSeconds = secondsOf(plan->cost);
+    take(best.stayingSeconds, /*moves=*/false);
+    return {};
+  }
+
+  bool wantsMoves() const {
+    return !best.fits || best.seconds > best.baseSeconds * (1 + kWorthMoves);
+  }
+
+  Expected<void> move(StepProblem &stated) {
+    if (request.budgets.device() >= 0 &&
+        request.budgets.device() < best.impossibleBelowBytes)
+      return {};
+    planning::SolveOptions how;
+    how.coarse = true;
+    how.effort = request.effort();
+    if (std::isfinite(useless))
+      how.useless = int64_t(useless * 1e12);
+    absl::StatusOr<planning::Plan> plan =
+        planning::solveMoves(stated.problem, how);
+    if (!plan.ok())
+      return defect(plan.status());
+    if (plan->feasible)
+      take(secondsOf(plan->cost), /*moves=*/true);
+    else if (plan->provenMakespan >= how.useless)
+      leaveOut(secondsOf(plan->provenMakespan));
+    return {};
+  }
+};
+
+/// The better one of two forms' plans, and bounds of both.
+CoarsePlan eitherOf(const CoarsePlan &a, const CoarsePlan &b) {
+  CoarsePlan either = b.fits && (!a.fits || b.seconds < a.seconds) ? b : a;
+  either.baseBytes = a.baseSeconds <= b.baseSeconds ? a.baseBytes : b.baseBytes;
+  auto least = [&](auto CoarsePlan::*figure) {
+    either.*figure = a.*figure < 0   ? b.*figure
+                     : b.*figure < 0 ? a.*figure
+                                     : std::min(a.*figure, b.*figure);
+  };
+  least(&CoarsePlan::stayingSeconds);
+  least(&CoarsePlan::baseSeconds);
+  least(&CoarsePlan::neededBytes);
+  least(&CoarsePlan::impossibleBelowBytes);
+  least(&CoarsePlan::provenSeconds);
+  either.isLeftOut = a.isLeftOut && b.isLeftOut;
+  return either;
+}
+
+} // namespace
+
+Expected<CoarsePlan> tmc::planCoarsely(StepForm &form, StepForm &other,
+                                       const PlanRequest &request,
+                                       double useless) {
+  for (StepForm *each : {&form, &other}) {
+    if (!each->module)
+      continue;
+    Planner planner(request, useless);
+    TMC_TRY(planner.plan(*each->module));
+    each->coarse = planner.best;
+  }
+  return other.module ? eitherOf(*form.coarse, *other.coarse) : *form.coarse;
+}

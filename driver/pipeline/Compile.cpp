@@ -1,0 +1,271 @@
+#include "driver/pipeline/Compile.h"
+
+#include "compiler/emit/Emit.h"
+#include "compiler/emit/StepInterface.h"
+#include "compiler/report/PlanReport.h"
+#include "compiler/report/Snapshot.h"
+#include "compiler/support/Escape.h"
+#include "driver/pipeline/Config.h"
+#include "driver/pipeline/Depfile.h"
+#include "driver/pipeline/HostCompiler.h"
+#include "driver/pipeline/OutputDirectory.h"
+#include "driver/pipeline/Sweep.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <unistd.h>
+
+using namespace mlir;
+using namespace tmc;
+
+static bool isColoured() { return isatty(2) && !getenv("NO_COLOR"); }
+
+void tmc::report(const Failure &failure) {
+  llvm::raw_ostream &os = llvm::errs();
+  os << "tmc: " << (isColoured() ? "\033[31merror:\033[0m " : "error: ")
+     << visible(failure.message) << "\n";
+  for (const std::string &note : failure.notes)
+    os << "tmc: note: " << visible(note) << "\n";
+}
+
+void tmc::warn(const std::string &message) {
+  llvm::errs() << "tmc: warning: " << visible(message) << "\n";
+}
+
+/// Facts of a compiled step that the emitted sources contain.
+static EmitOptions emitOptions(const Compiled &compiled) {
+  const CompileOptions &options = compiled.candidate->options;
+  const PlanFigures &figures = compiled.step().figures;
+  EmitOptions emit;
+  emit.model = compiled.forward->model;
+  emit.backend = compiled.forward->device.backend;
+  emit.target = compiled.forward->device.compiledFor();
+  emit.budgetBytes = figures.budgetBytes;
+  emit.reservedBytes = figures.reservedBytes;
+  emit.predictedSeconds = figures.stepSeconds;
+  emit.unconstrainedSeconds = figures.unconstrainedSeconds;
+  emit.fileDirectory = options.fileDirectory;
+  mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
+  emit.entrySeconds = predictedSeconds(compiled.step().trace, program);
+  return emit;
+}
+
+/// A step as text, and its interface for programs.
+struct NamedStep {
+  StepText text;
+  StepInterface interface;
+};
+
+static Expected<void> writePlan(const Compiled &compiled,
+                                OutputDirectory &directory,
+                                const std::string &identity) {
+  Planned planned = plannedOf(compiled);
+  planned.identity = identity;
+  const Artifact emit = compiled.candidate->options.emit;
+  if (emit == Artifact::Exe || emit == Artifact::Lib)
+    planned.library = libraryOf(compiled.candidate->options.name);
+  return directory.write("plan.json", planJson(planned));
+}
+
+/// Writes the files of the output directory, except linked ones.
+static Expected<void> writeFiles(const Compiled &compiled,
+                                 OutputDirectory &directory, NamedStep &step) {
+  const CompileOptions &options = compiled.candidate->options;
+  if (options.emit == Artifact::Plan)
+    return writePlan(compiled, directory, "");
+  EmitOptions emit = emitOptions(compiled);
+  Expected<StepText> source = printStep(compiled.module(), emit);
+  if (!source)
+    return std::move(source.failure());
+  const WeightSources &weights = *compiled.forward->weights;
+  step.text = std::move(*source);
+  step.interface = {options.name,
+                    identityOf({TMC_VERSION, options.name, step.text.whole,
+                                weights.digest()})};
+  const std::string tail = interfaceText(step.interface);
+  step.text.whole += tail;
+  step.text.main += tail;
+  TMC_TRY(writeWeights(weights, step.interface.identity, directory));
+  mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
+  const bool cuda = emit.backend == Backend::Cuda;
+  std::vector<std::pair<std::string, std::string>> files = {
+      {cuda ? "step.cu" : "step.cpp", step.text.whole},
+      {"step.h", emitHeader(program, emit, step.interface)},
+      {"step.mlir",
+       identityComment(step.interface.identity) + compiled.step().shaped},
+      {"report.html", planHtml(plannedOf(compiled), knownCurve(compiled))},
+      {"plan-trace.json", planTraceJson(compiled.step().trace)}};
+  if (!options.snapshot.empty())
+    files.push_back({llvm::sys::path::filename(options.snapshot).str(),
+                     memorySnapshot(compiled.step().trace)});
+  if (!options.trace.empty())
+    files.push_back({llvm::sys::path::filename(options.trace).str(),
+                     stepTrace(compiled.step().trace)});
+  for (const auto &[name, content] : files)
+    TMC_TRY(directory.write(name, content));
+  return writePlan(compiled, directory, step.interface.identity);
+}
+
+static Expected<void> link(const Compiled &compiled,
+                           const Installation &installation,
+                           OutputDirectory &directory, const NamedStep &step) {
+  auto header =
+      llvm::MemoryBuffer::getFile(installation.includeDir + "/runtime/tmc.h");
+  if (!header)
+    return Failure::world("can't read '" + installation.includeDir +
+                          "/runtime/tmc.h'");
+  TMC_TRY(directory.write("tmc.h", (*header)->getBuffer().str()));
+  const CompileOptions &options = compiled.candidate->options;
+  if (options.emit != Artifact::Exe && options.emit != Artifact::Lib)
+    return {};
+  // The pieces repeat step.cpp, and are removed after their compilation.
+  std::string suffix =
+      compiled.forward->device.backend == Backend::Cuda ? ".cu" : ".cpp";
+  std::vector<StepPiece> pieces;
+  auto add = [&](const std::string &name, const std::string &text,
+                 bool computes) {
+    pieces.push_back({directory.scratch(name + suffix), computes});
+    return directory.writeScratch(name + suffix, text);
+  };
+  TMC_TRY(add("main", step.text.main, /*computes=*/false));
+  for (const auto &[i, text] : llvm::enumerate(step.text.kernels))
+    TMC_TRY(add("kernels_" + std::to_string(i), text, true));
+  const std::string exports = "exports.map";
+  TMC_TRY(directory.writeScratch(exports, exportedNames(step.interface)));
+  ObjectCache cache =
+      ObjectCache::open(options.useCache ? ObjectCache::userDirectory() : "");
+  if (!cache.warning().empty())
+    llvm::errs() << "tmc: note: " << visible(cache.warning()) << "\n";
+  return compileStep(
+      installation, compiled.forward->device, pieces,
+      {directory.staged(libraryOf(options.name)), directory.scratch(exports),
+       options.emit == Artifact::Exe ? directory.staged("train") : ""},
+      cache);
+}
+
+/// The depfile's rule: all written files, and the files that they depend on.
+static DependRule dependRule(const Compiled &compiled,
+                             const Installation &installation,
+                             const std::string &output,
+                             const std::vector<std::string> &written) {
+  const CompileOptions &options = compiled.candidate->options;
+  DependRule rule{options.depfileTargets,
+                  filesOf(installation, compiled.forward->device)};
+  if (rule.targets.empty()) {
+    // First the file that is always there and moved into place last.
+    rule.targets = {output + "/plan.json"};
+    for (const std::string &name : written)
+      if (name != "plan.json")
+        rule.targets.push_back(output + "/" + name);
+  }
+  for (const std::string &file : compiled.forward->files)
+    rule.prerequisites.push_back(file);
+  return rule;
+}
+
+/// The output directory by the flags. Only the file name of the model's path is
+/// used.
+static Expected<std::string> outputOf(const CompileOptions &options) {
+  if (!options.output.empty())
+    return options.output;
+  std::string name = llvm::sys::path::stem(options.model).str();
+  if (name.empty() || name == "." || name == "..")
+    return Failure::usage("'" + options.model +
+                          "' gives no name for the output directory")
+        .note("give -o DIR");
+  return name;
+}
+
+/// Checks before minutes of planning.
+static Expected<void> checkOutput(const CompileOptions &options,
+                                  const std::string &output) {
+  if (!options.force)
+    TMC_TRY(OutputDirectory::check(output));
+  if (options.depfile.empty())
+    return {};
+  std::vector<std::string> targets = options.depfileTargets;
+  if (targets.empty())
+    targets = {output + "/plan.json"};
+  for (auto done : {checkMakeNames(targets, RulePart::Target),
+                    checkMakeNames({options.model}, RulePart::Prerequisite)})
+    if (!done)
+      return done;
+  return {};
+}
+
+Expected<void> tmc::compileModel(const CompileOptions &options) {
+  Expected<std::string> output = outputOf(options);
+  const bool isPrinted = options.to || options.emit == Artifact::Mlir;
+  if (!isPrinted) {
+    if (!output)
+      return std::move(output.failure());
+    TMC_TRY(checkOutput(options, *output));
+  }
+  Phase last = std::min(options.to.value_or(Phase::Place), Phase::Place);
+  if (options.emit == Artifact::Mlir)
+    last = std::min(last, Phase::Place);
+  Compiled compiled = compileTo(options, last);
+  Expected<void> &done = compiled.done;
+  for (const std::string &warning : compiled.warnings)
+    warn(warning);
+  if (!done)
+    return done;
+  if ((options.to && *options.to <= Phase::Place) ||
+      options.emit == Artifact::Mlir) {
+    compiled.module().print(llvm::outs());
+    return {};
+  }
+  if (options.to == Phase::Emit) {
+    EmitOptions emit;
+    emit.model = compiled.forward->model;
+    emit.backend = compiled.forward->device.backend;
+    emit.target = compiled.forward->device.compiledFor();
+    emit.fileDirectory = options.fileDirectory;
+    Expected<StepText> source = printStep(compiled.module(), emit);
+    if (!source)
+      return std::move(source.failure());
+    llvm::outs() << source->whole;
+    return {};
+  }
+  Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return std::move(installation.failure());
+  Expected<OutputDirectory> directory =
+      OutputDirectory::create(*output, options.force);
+  if (!directory)
+    return std::move(directory.failure());
+  NamedStep step;
+  if (done = writeFiles(compiled, *directory, step); !done)
+    return done;
+  if (options.emit != Artifact::Plan)
+    if (done = link(compiled, *installation, *directory, step); !done)
+      return done;
+  std::vector<std::string> replaced;
+  if (compiled.forward->weights && compiled.forward->weights->tensors.empty() &&
+      hasOldWeights(*output))
+    replaced.push_back(kWeightsFile);
+  DependRule rule;
+  if (!options.depfile.empty()) {
+    rule = dependRule(compiled, *installation, *output, directory->names());
+    if (done = checkRule(rule); !done)
+      return done;
+  }
+  if (done = directory->commit(replaced); !done)
+    return done;
+  if (!options.depfile.empty())
+    if (done = writeDepfile(options.depfile, rule); !done)
+      return done;
+  if (options.quiet)
+    return {};
+  llvm::errs() << visible(planTable(plannedOf(compiled)) + "  wrote " +
+                          *output + "/\n");
+  if (const WeightSources *weights = compiled.forward->weights.get();
+      weights && !weights->missing.empty())
+    llvm::errs() << "tmc: note: the values of " << weights->missing.size()
+                 << " of " << compiled.forward->values.size()
+                 << " tensors aren't here: " << visible(weights->why)
+                 << "; train with --weights FILE or --init random:SEED\n";
+  return {};
+}

@@ -1,0 +1,20 @@
+// Compile.h - `tmc compile`: everything from a model file to a directory.
+
+#ifndef TMC_DRIVER_PIPELINE_COMPILE_H
+#define TMC_DRIVER_PIPELINE_COMPILE_H
+
+#include "driver/pipeline/Pipeline.h"
+
+namespace tmc {
+
+/// Compiles as `options` say; prints data (`--to`, `--emit mlir`) on standard
+/// output and a summary on standard error.
+Expected<void> compileModel(const CompileOptions &options);
+
+/// Prints `failure` on standard error, as `tmc: error: ...` and its notes.
+void report(const Failure &failure);
+void warn(const std::string &message);
+
+} // namespace tmc
+
+#endif // TMC_DRIVER_PIPELINE_COMPILE_H

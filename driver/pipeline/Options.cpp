@@ -1,0 +1,87 @@
+#include "driver/pipeline/Options.h"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+using namespace tmc;
+
+static constexpr std::array<const char *, 12> kPhaseNames = {
+    "import", "raise", "split", "layout", "autodiff", "precision",
+    "shape",  "plan",  "lower", "place",  "emit",     "link"};
+
+const char *tmc::nameOf(Phase phase) { return kPhaseNames[size_t(phase)]; }
+
+std::optional<Phase> tmc::phaseNamed(const std::string &name) {
+  for (size_t i = 0; i < kPhaseNames.size(); ++i)
+    if (name == kPhaseNames[i])
+      return Phase(i);
+  return std::nullopt;
+}
+
+std::vector<std::string> tmc::phaseNames() {
+  return {kPhaseNames.begin(), kPhaseNames.end()};
+}
+
+bool tmc::wantsWeights(const CompileOptions &options) {
+  bool printed = options.to && *options.to < Phase::Link;
+  return options.emit != Artifact::Plan && options.emit != Artifact::Mlir &&
+         !printed;
+}
+
+Expected<int64_t> tmc::parseSize(const std::string &text) {
+  struct Unit {
+    const char *name;
+    double bytes;
+  };
+  static constexpr Unit kUnits[] = {{"", 1},
+                                    {"B", 1},
+                                    {"KiB", 1024.},
+                                    {"MiB", 1048576.},
+                                    {"KB", 1e3},
+                                    {"MB", 1e6},
+                                    {"GiB", 1073741824.},
+                                    {"GB", 1e9},
+                                    {"TB", 1e12},
+                                    {"TiB", 1099511627776.}};
+  auto bad = [&](const char *why) {
+    return Failure::usage("'" + text + "' is no size: " + why)
+        .note("write bytes, or a number with KiB, MiB, GiB (or KB, MB, GB)");
+  };
+  const char *begin = text.c_str();
+  char *end = nullptr;
+  double number = std::strtod(begin, &end);
+  if (end == begin || !std::isfinite(number))
+    return bad("it doesn't begin with a number");
+  if (number < 0 || std::signbit(number))
+    return bad("it is negative");
+  while (*end == ' ')
+    ++end;
+  for (const Unit &unit : kUnits)
+    if (std::string(end) == unit.name) {
+      double bytes = std::floor(number * unit.bytes);
+      if (bytes > 0x1p62)
+        return bad("it is over 2^62 bytes");
+      return int64_t(bytes);
+    }
+  return bad("its unit is unknown");
+}
+
+Expected<Target> tmc::targetNamed(const std::string &text) {
+  absl::StatusOr<Target> found = findTarget(text);
+  if (found.ok())
+    return *std::move(found);
+  std::string message(found.status().message());
+  if (absl::IsUnavailable(found.status()))
+    return Failure::world(message);
+  if (absl::IsInvalidArgument(found.status()))
+    return Failure::input(message);
+  Failure failure = Failure::usage(message);
+  if (std::string meant = similarTarget(text); !meant.empty())
+    failure.notes.push_back("did you mean '" + meant + "'?");
+  std::string names;
+  for (const std::string &name : targetNames())
+    names += (names.empty() ? "" : ", ") + name;
+  failure.notes.push_back("there are " + names);
+  return failure;
+}

@@ -1,0 +1,56 @@
+#include "driver/pipeline/Pipeline.h"
+
+#include "driver/pipeline/PlanLevers.h"
+
+using namespace tmc;
+
+Planned tmc::plannedOf(const Compiled &compiled) {
+  const Forward &forward = *compiled.forward;
+  return {forward.model,
+          forward.device.name,
+          forward.device.compiledFor(),
+          compiled.step().figures,
+          compiled.step().trace,
+          forward.values,
+          forward.weights ? forward.weights->totalBytes : -1,
+          /*library=*/"",
+          /*identity=*/""};
+}
+
+/// The candidate of pinned levers.
+static PlannedCandidate onlyCandidate(const Forward &forward,
+                                      const CompileOptions &options,
+                                      Phase last) {
+  auto candidate = std::make_unique<Candidate>(forward, options);
+  Expected<void> done =
+      buildPrograms(*candidate, Phase::Raise, std::min(last, Phase::Shape));
+  if (done && last >= Phase::Plan)
+    done = planCandidate(*candidate, last);
+  if (done && last >= Phase::Plan)
+    measureUnsplit(*candidate);
+  return {std::move(candidate), std::move(done)};
+}
+
+Compiled tmc::compileTo(const CompileOptions &options, Phase last) {
+  Compiled compiled;
+  Expected<Forward> read = readModel(options, compiled.warnings);
+  if (!read) {
+    compiled.done = std::move(read.failure());
+    return compiled;
+  }
+  compiled.forward = std::make_unique<const Forward>(std::move(*read));
+  const Forward &forward = *compiled.forward;
+  PlannedCandidate made = hasFreeLevers(options) && last > Phase::Import
+                              ? chooseCandidate(forward, options, last)
+                              : onlyCandidate(forward, options, last);
+  compiled.candidate = std::move(made.candidate);
+  compiled.done = std::move(made.done);
+  if (!compiled.candidate)
+    return compiled;
+  llvm::append_range(compiled.warnings, compiled.candidate->warnings);
+  if (!compiled.done &&
+      compiled.done.failure().kind == FailureKind::OverBudget &&
+      options.planner.empty())
+    suggest(compiled.done.failure(), *compiled.candidate, options);
+  return compiled;
+}

@@ -1,0 +1,383 @@
+#include "driver/pipeline/StepForms.h"
+
+#include "compiler/analysis/MemLiveness.h"
+#include "compiler/analysis/PlanRecord.h"
+#include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/StepUpdates.h"
+#include "compiler/planning/driver/Proofs.h"
+#include "dialects/mem/Mem.h"
+#include "driver/pipeline/StateStep.h"
+#include "passes/Offload.h"
+#include "passes/OnTarget.h"
+#include "passes/Plan.h"
+
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace tmc;
+
+/// Plans that are tried if the arena is larger than the budget.
+constexpr int kPlaceAttempts = 6;
+/// With `--offload=auto`, moves must make the step faster by this part of its
+/// time.
+constexpr double kWorthMovesPart = 0.01;
+
+static double secondsOf(int64_t picoseconds) {
+  return double(picoseconds) * 1e-12;
+}
+
+/// Below this percentage of the default work, moves are sought coarsely.
+static constexpr int64_t kFineEffort = 50;
+
+/// Fills the form's cache for the first time.
+static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
+                              const std::vector<int64_t> &alignments,
+                              const PlanRequest &request) {
+  if (form.ahead) {
+    absl::StatusOr<std::unique_ptr<planning::PlanCache>> filled =
+        std::exchange(form.ahead, nullptr)->take();
+    if (filled.ok())
+      form.plans = std::move(*filled);
+    return filled.status();
+  }
+  planning::SolveOptions options;
+  options.order = planning::OrderMode::Free;
+  options.effort = request.effort();
+  if (!planning::isOneSpace(problem)) {
+    options.wantSmallest = !request.isFittedOtherwise;
+    if (request.asked.effort < kFineEffort) {
+      options.coarse = true;
+      options.without.add(planning::Strategy::SecondPass);
+    }
+  }
+  form.plans = std::make_unique<planning::PlanCache>(
+      problem, alignments, options, request.asked.planner);
+  return form.plans->fit(request.budgets.device()).status();
+}
+
+/// The plan for the budget, from the cache; of infeasible ones the smallest.
+/// With moves, a smaller budget is sought only where nothing fits.
+static absl::StatusOr<planning::Plan>
+choosePlan(StepForm &form, const planning::Problem &problem,
+           const std::vector<int64_t> &alignments, const PlanRequest &request) {
+  const int64_t budget = request.budgets.device();
+  if (!form.plans) {
+    if (absl::Status status = fillCache(form, problem, alignments, request);
+        !status.ok())
+      return status;
+  } else if (!form.plans->cheapestWithin(budget)) {
+    // The arena was larger than in the cache.
+    absl::StatusOr<const planning::Plan *> found = form.plans->fit(
+        budget - (form.chosen->arenaBytes() + problem.reservedBytes - budget));
+    if (!found.ok())
+      return found.status();
+  }
+  form.chosen = form.plans->cheapestWithin(budget);
+  const bool moves = !planning::isOneSpace(problem);
+  const planning::Plan *least = nullptr;
+  if (!moves || (!form.chosen && !request.isFittedOtherwise)) {
+    absl::StatusOr<const planning::Plan *> smallest = form.plans->smallest();
+    if (!smallest.ok())
+      return smallest.status();
+    least = *smallest;
+  }
+  planning::Plan answer;
+  if (form.chosen || (least && !moves))
+    answer = form.chosen ? *form.chosen : *least;
+  answer.feasible = form.chosen;
+  answer.smallestFoundBytes = -1;
+  if (least)
+    answer.smallestFoundBytes = least->arenaBytes() + problem.reservedBytes;
+  // A smaller budget that worked works again; the arena of its plan may not.
+  if (least && form.chosen && budget >= 0)
+    answer.smallestFoundBytes = std::min(answer.smallestFoundBytes, budget);
+  answer.impossibleBelowBytes = form.plans->impossibleBelowBytes();
+  if (form.chosen || !moves)
+    planning::recertify(problem, answer, budget);
+  if (form.chosen && !moves)
+    planning::proveByCases(problem, answer, budget);
+  return answer;
+}
+
+/// Reads the bounds for smaller and larger budgets.
+static void readFrontier(StepForm &form, const PlanRecord &record) {
+  form.figures.smallestFoundBytes = record.smallestFoundBytes;
+  form.figures.impossibleBelowBytes = record.impossibleBelowBytes;
+  form.figures.boundSeconds =
+      record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
+}
+
+/// Plans by the form's cache, lowers and places `module`, up to the requested
+/// phase. `moves`: the values that may leave the device.
+static Expected<void> planAndPlace(StepForm &form, ModuleOp module,
+                                   const PlanRequest &request,
+                                   const OffloadSpec &moves) {
+  PlanHooks hooks;
+  hooks.solve = [&](const planning::Problem &problem,
+                    const std::vector<int64_t> &alignments) {
+    return choosePlan(form, problem, alignments, request);
+  };
+  hooks.observe = [&](const StepProblem &stated, const planning::Plan &plan) {
+    form.trace = planTraceOf(stated, stated.problem, plan);
+  };
+  Expected<void> done =
+      request.runPasses(module, Phase::Plan, [&](OpPassManager &pm) {
+        PlanOptions options;
+        options.target = request.asked.target;
+        options.offload = moves.text();
+        options.budget = request.budgets.device();
+        for (auto [space, bytes] : request.budgets)
+          if (!onDevice(space.kind))
+            options.beside.push_back(bytes);
+        if (!moves.isNone())
+          pm.addNestedPass<train::StepOp>(createPeel());
+        pm.addNestedPass<train::StepOp>(
+            createPlan(options, request.device, hooks));
+      });
+  if (done && request.last >= Phase::Lower)
+    done = request.runPasses(module, Phase::Lower, [&](OpPassManager &pm) {
+      pm.addPass(createLower({request.asked.target}, request.device));
+    });
+  if (done && request.last >= Phase::Place)
+    done = request.runPasses(module, Phase::Place, [&](OpPassManager &pm) {
+      const planning::PackOptions how = form.chosen->arenas[0].packing;
+      pm.addNestedPass<mem::ProgramOp>(createPlace(
+          {request.device.arenaAlignment, how.effort, int64_t(how.seed)}));
+      if (!moves.isNone())
+        pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
+    });
+  return done;
+}
+
+/// Copies the planned step's attributes into the form's figures and trace.
+static void readFigures(StepForm &form, const PlanRequest &request) {
+  ModuleOp module = *form.module;
+  PlanFigures &plan = form.figures;
+  PlanTrace &trace = form.trace;
+  trace.model = llvm::sys::path::stem(request.asked.model).str();
+  trace.target = request.device.name;
+  trace.precision = request.asked.levers.name(kPrecision);
+  trace.budgetBytes = plan.budgetBytes;
+  placePlanTrace(trace, module);
+  PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
+  plan.livePeakBytes = record.livePeakBytes;
+  plan.moves = record.moves();
+  plan.movedBytes = record.movedBytes;
+  plan.stepSeconds = secondsOf(record.costPs);
+  plan.kernelSeconds = secondsOf(record.unconstrainedCostPs);
+  plan.recomputedOps = record.recomputedOps;
+  trace.stepSeconds = plan.stepSeconds;
+  plan.microBatches = request.asked.levers.count(kMicroBatches);
+  for (size_t i = 0; i < planning::kNumClasses; ++i)
+    if (record.peakByClass[i] >= 0)
+      plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
+          record.peakByClass[i];
+  for (auto [engine, busy] : record.busyPs)
+    plan.busySeconds[engine.kind] = secondsOf(std::max<int64_t>(busy, 0));
+  for (auto program : module.getOps<mem::ProgramOp>()) {
+    for (auto [space, bytes] : plan.arenaBytes)
+      bytes = program.arenaBytesIn(space.kind);
+    plan.launches = plan.copies = plan.transfers = plan.hostUpdates = 0;
+    program.walk([&](Operation *op) {
+      auto launch = dyn_cast<mem::LaunchOp>(op);
+      plan.launches += launch || isa<mem::FillOp>(op);
+      plan.copies += launch && launch.getCallee() == "Copy";
+      plan.hostUpdates += launch && launch.getOnHost();
+      plan.transfers += isa<mem::CopyOp>(op);
+    });
+  }
+}
+
+/// Reduces each budget by the bytes that the program's arena is over the asked
+/// one; false if no arena is over.
+static bool tighten(PerSpace<int64_t> &budgets, const PerSpace<int64_t> &asked,
+                    int64_t reserved, mem::ProgramOp program) {
+  bool isOver = false;
+  for (auto [space, budget] : budgets) {
+    const int64_t most = asked[space.kind];
+    const int64_t bytes = program.arenaBytesIn(space.kind) +
+                          (onDevice(space.kind) ? reserved : 0);
+    if (most < 0 || bytes <= most)
+      continue;
+    isOver = true;
+    budget = std::max<int64_t>(0, budget - (bytes - most));
+  }
+  return isOver;
+}
+
+/// Plans with the values that may leave the device by `moves`. The cache packs
+/// as the place phase does. If the two still differ, the place phase is right:
+/// without moves another plan of the cache is tried, and with moves the search
+/// gets smaller budgets.
+static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
+                                 const OffloadSpec &moves) {
+  const int64_t budget = request.budgets.device();
+  const int64_t reserved = request.device.reservedBytes;
+  PlanFigures &figures = form.figures;
+  figures.budgetBytes = budget;
+  figures.reservedBytes = reserved;
+  PlanRequest tighter = request;
+  for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
+    request.say(moves.isNone() ? "plan ..." : "plan, with moves ...");
+    OwningOpRef<ModuleOp> trial = form.module->clone();
+    Expected<void> done = planAndPlace(form, *trial, tighter, moves);
+    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
+    readFrontier(form, record);
+    figures.smallestStoppedEarly =
+        form.plans && form.plans->isSmallestStoppedEarly();
+    if (!done) {
+      // If a plan was found and failed later, the budget isn't the cause.
+      if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
+        return overBudget(form, budget);
+      return done;
+    }
+    bool isOver = false;
+    for (auto program : trial->getOps<mem::ProgramOp>()) {
+      if (moves.isNone()) {
+        const int64_t arena = program.arenaBytesIn(kSpaces[0].kind);
+        form.plans->correct(form.chosen, arena);
+        isOver |= budget >= 0 && arena + reserved > budget;
+      } else {
+        isOver |= tighten(tighter.budgets, request.budgets, reserved, program);
+      }
+    }
+    if (!isOver) {
+      form.module = std::move(trial);
+      readFigures(form, request);
+      return {};
+    }
+    if (!moves.isNone())
+      form.plans.reset(); // Of other budgets.
+  }
+  return overBudget(form, budget);
+}
+
+static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
+  return planWithin(form, request, OffloadSpec());
+}
+
+static Expected<void> planWithMoves(StepForm &form,
+                                    const PlanRequest &request) {
+  form.plans.reset(); // Those without moves.
+  form.trace = {};
+  form.figures.boundOrder = PlanFigures::BoundOrder::Program;
+  return planWithin(form, request, request.asked.offload);
+}
+
+/// Whether moves may gain at least kWorthMovesPart over the form's plan without
+/// moves.
+static bool mayGainByMoves(const PlanFigures &figures) {
+  return figures.stepSeconds > figures.kernelSeconds * (1 + kWorthMovesPart);
+}
+
+/// A plan of `form` moves nothing although its values may move. The claims
+/// become those of the problem with moves, which `shaped` states.
+static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
+                                     const PlanRequest &request) {
+  Expected<PlanClaims> claims =
+      claimsOf(shaped, request, Claims::BytesAndSeconds);
+  if (!claims)
+    return std::move(claims.failure());
+  PlanFigures &figures = form.figures;
+  figures.impossibleBelowBytes = claims->impossibleBelowBytes;
+  figures.smallestFoundBytes = -1; // None was sought with moves.
+  figures.smallestStoppedEarly = false;
+  // The plan's order isn't the program's: each order has its own bound.
+  const double own =
+      figures.boundSeconds < 0 ? figures.stepSeconds : figures.boundSeconds;
+  figures.boundSeconds = std::min(own, claims->atLeastSeconds);
+  figures.boundOrder = PlanFigures::BoundOrder::Program;
+  return {};
+}
+
+/// Plans with moves if only that fits the budget, or if it is faster by at
+/// least kWorthMovesPart.
+static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
+  OwningOpRef<ModuleOp> shaped = form.module->clone();
+  Expected<void> alone = planOnDevice(form, request);
+  if (!alone && alone.failure().kind == FailureKind::OverBudget)
+    return planWithMoves(form, request);
+  if (!alone)
+    return alone;
+  if (request.isCandidate || !mayGainByMoves(form.figures))
+    return claimWithMoves(form, *shaped, request);
+  OwningOpRef<ModuleOp> unmoved = std::move(form.module);
+  PlanFigures figures = form.figures;
+  PlanTrace trace = std::move(form.trace);
+  std::unique_ptr<planning::PlanCache> plans = std::move(form.plans);
+  const planning::Plan *chosen = form.chosen;
+  form.module = shaped->clone();
+  Expected<void> moved = planWithMoves(form, request);
+  if (!moved && moved.failure().kind != FailureKind::OverBudget)
+    return moved;
+  if (moved &&
+      form.figures.stepSeconds * (1 + kWorthMovesPart) < figures.stepSeconds)
+    return moved;
+  form.module = std::move(unmoved);
+  form.figures = std::move(figures);
+  form.trace = std::move(trace);
+  form.plans = std::move(plans);
+  form.chosen = chosen;
+  return claimWithMoves(form, *shaped, request);
+}
+
+Expected<void> tmc::planForm(StepForm &form, const PlanRequest &request) {
+  const OffloadSpec &spec = request.asked.offload;
+  if (spec.isNone())
+    return planOnDevice(form, request);
+  return spec.onlyIfNeeded ? planAsNeeded(form, request)
+                           : planWithMoves(form, request);
+}
+
+Failure tmc::overBudget(const StepForm &form, int64_t budget) {
+  const PlanFigures &plan = form.figures;
+  const PlanTrace &trace = form.trace;
+  auto text = [](int64_t bytes) {
+    char buffer[64];
+    snprintf(buffer, sizeof buffer, "%.2f MiB (%lld bytes)",
+             double(bytes) / (1 << 20), (long long)bytes);
+    return std::string(buffer);
+  };
+  Failure failure{FailureKind::OverBudget,
+                  "the step doesn't fit the budget of " + text(budget),
+                  {}};
+  failure.notes.push_back(
+      "the smallest budget for which a plan is known is " +
+      (plan.smallestFoundBytes < 0 ? "unknown"
+                                   : text(plan.smallestFoundBytes)) +
+      (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
+  failure.notes.push_back("no plan can exist below " +
+                          text(plan.impossibleBelowBytes));
+  if (size_t(trace.peakLaunch) < trace.launches.size()) {
+    const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
+    int64_t alive =
+        llvm::count_if(trace.tensors, [&](const PlanTrace::Tensor &t) {
+          return onDevice(trace.values[t.value].space) &&
+                 t.begin <= trace.peakLaunch && trace.peakLaunch < t.end;
+        });
+    failure.notes.push_back(
+        "the peak of that plan is at " + peak.name +
+        (peak.where.empty() ? "" : " (" + peak.where + ")") + ", with " +
+        std::to_string(alive) + " tensors alive");
+  }
+  return failure;
+}
+
+void tmc::measureUnsplit(StepForm &form, ModuleOp unsplit,
+                         const Target &device) {
+  PlanFigures &plan = form.figures;
+  for (train::StepOp step : unsplit.getOps<train::StepOp>()) {
+    sinkUpdates(step);
+    FailureOr<StepProblem> stated = buildProblem(step, device);
+    if (failed(stated))
+      return;
+    planning::Problem &problem = stated->problem;
+    plan.unsplitSeconds = secondsOf(planning::baseCost(problem));
+    for (planning::Recipe &recipe : problem.recipes)
+      llvm::erase_if(recipe.overwrites, [](const auto &o) { return !o.must; });
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (profile.ok())
+      plan.unsplitBytes = profile->peakBytes;
+  }
+}

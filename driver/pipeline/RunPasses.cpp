@@ -1,0 +1,114 @@
+#include "driver/pipeline/RunPasses.h"
+
+#include "compiler/support/Escape.h"
+#include "dialects/interfaces/Fault.h"
+#include "driver/pipeline/PlantDefect.h"
+#include "driver/pipeline/Reproducer.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace tmc;
+
+void tmc::showProgress(const CompileOptions &options, const std::string &what) {
+  if (options.progress)
+    fprintf(stderr, "\r\033[K%s", visible(what).c_str());
+}
+
+/// The location of a diagnostic, in the model's own names.
+static std::string describe(Location loc) {
+  std::string name, line;
+  loc->walk([&](Location part) {
+    if (auto named = dyn_cast<NameLoc>(part); named && name.empty())
+      name = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(part); file && line.empty())
+      line = llvm::sys::path::filename(file.getFilename()).str() + ":" +
+             std::to_string(file.getLine());
+    return WalkResult::advance();
+  });
+  if (!name.empty() && !line.empty())
+    return name + " (" + line + ")";
+  return name + line;
+}
+
+namespace {
+/// The diagnostics of a run: the first error, its notes, and the warnings.
+struct DiagnosticCollector {
+  std::string error;
+  std::vector<std::string> notes, warnings;
+  std::optional<FailureKind> fault; // Cause of the first error; none: a defect.
+  std::function<bool()> isOver = [] { return false; };
+  ScopedDiagnosticHandler handler;
+
+  explicit DiagnosticCollector(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (!isOver())
+            hear(diagnostic);
+          return success();
+        }) {}
+
+  void hear(Diagnostic &diagnostic) {
+    auto textOf = [](Diagnostic &d) {
+      std::string where = describe(d.getLocation());
+      return d.str() + (where.empty() ? "" : " [" + where + "]");
+    };
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      return warnings.push_back(textOf(diagnostic));
+    if (error.empty())
+      fault = faultOf(diagnostic);
+    (error.empty() ? error : notes.emplace_back()) = textOf(diagnostic);
+    for (Diagnostic &note : diagnostic.getNotes())
+      notes.push_back(textOf(note));
+  }
+
+  /// `reproducer`: the last note of a defect.
+  Failure failure(Phase phase, llvm::function_ref<std::string()> reproducer) {
+    if (fault)
+      return Failure{FailureKind(*fault), error, notes};
+    Failure ours = Failure::defect(std::string("a defect of tmc in its ") +
+                                   nameOf(phase) + " phase");
+    if (!error.empty())
+      ours.message += ": " + error;
+    ours.notes = notes;
+    ours.notes.push_back(reproducer());
+    return ours;
+  }
+};
+} // namespace
+
+Expected<void> tmc::runPasses(ModuleOp module, Phase phase,
+                              const BuildPasses &build,
+                              const CompileOptions &options,
+                              const Target &device,
+                              std::vector<std::string> &warnings) {
+  PassManager pm(module.getContext());
+  build(pm);
+  pm.addPass(createVerifyPhase({nameOf(phase), device.arenaAlignment}));
+  StringRef planted(options.plantDefect);
+  if (planted.consume_front(nameOf(phase)) && planted.consume_front(":"))
+    pm.addPass(createPlantDefect(planted.str()));
+  DiagnosticCollector collector(module.getContext());
+  Reproducer reproducer(pm, [&] { return !collector.fault; });
+  collector.isOver = [&] { return reproducer.hasFailed(); };
+  bool done = succeeded(pm.run(module));
+  llvm::append_range(warnings, collector.warnings);
+  if (done)
+    return {};
+  return collector.failure(phase, [&] { return reproducer.write(); });
+}
+
+Expected<StepText> tmc::printStep(ModuleOp module, const EmitOptions &options) {
+  DiagnosticCollector collector(module.getContext());
+  FailureOr<StepText> text = emitStep(module, options);
+  if (succeeded(text))
+    return *text;
+  return collector.failure(Phase::Emit, [&] {
+    std::string printed;
+    llvm::raw_string_ostream os(printed);
+    module.print(os);
+    return writeReproducer(printed);
+  });
+}

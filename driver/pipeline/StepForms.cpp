@@ -1,0 +1,165 @@
+#include "driver/pipeline/StepForms.h"
+
+#include "driver/pipeline/StateStep.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+using namespace mlir;
+using namespace tmc;
+
+void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
+  if (!request.asked.offload.isNone())
+    return;
+  if (!request.asked.planner.empty())
+    return; // An external planner may not support two runs at a time.
+  // Planning the form reports errors.
+  ScopedDiagnosticHandler silence(form.module->getContext(),
+                                  [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy = form.module->clone();
+  Expected<StepProblem> stated = stateStep(*copy, request);
+  if (!stated)
+    return;
+  form.ahead = std::make_unique<planning::PlanAhead>(
+      std::move(stated->problem),
+      std::vector<int64_t>{request.device.arenaAlignment},
+      planning::SolveOptions{.order = planning::OrderMode::Free,
+                             .effort = request.effort()},
+      request.budgets.device());
+}
+
+/// A form whose coarse plan is this part slower than the other's isn't faster
+/// in full: coarse plans of both forms lose about the same.
+static constexpr double kCoarseIsClose = 0.01;
+
+/// Whether a full plan of `form` isn't worth its time, given the one of
+/// `other`.
+static bool isWorse(const StepForm &form, const StepForm &other) {
+  return form.coarse && other.coarse->fits &&
+         (!form.coarse->fits ||
+          form.coarse->seconds > other.coarse->seconds * (1 + kCoarseIsClose));
+}
+
+/// Whether `bytes` is known, and `other` is unknown or larger.
+static bool isSmaller(int64_t bytes, int64_t other) {
+  return bytes >= 0 && (other < 0 || bytes < other);
+}
+
+/// The claims of `form` become those of both forms. `isPlanned`: `other` has a
+/// plan, so that its figures hold its bounds.
+static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
+                                   bool isPlanned, const PlanRequest &request) {
+  PlanClaims claims{other.figures.impossibleBelowBytes,
+                    other.figures.boundSeconds};
+  if (!isPlanned) {
+    Expected<PlanClaims> made =
+        claimsOf(*other.module, request, Claims::BytesAndSeconds);
+    if (!made)
+      return std::move(made.failure());
+    claims = *made;
+  }
+  PlanFigures &figures = form.figures;
+  figures.impossibleBelowBytes =
+      std::min(figures.impossibleBelowBytes, claims.impossibleBelowBytes);
+  figures.boundSeconds = std::min(figures.boundSeconds, claims.atLeastSeconds);
+  return {};
+}
+
+/// Plans both forms; `form` becomes the one to run.
+static Expected<void> chooseForm(StepForm &form, StepForm &other,
+                                 const PlanRequest &request) {
+  auto isOver = [](Expected<void> &done) {
+    return !done && done.failure().kind == FailureKind::OverBudget;
+  };
+  if (!request.asked.offload.isNone() && !form.coarse)
+    if (Expected<CoarsePlan> made = planCoarsely(form, other, request); !made)
+      return std::move(made.failure());
+  if (isWorse(form, other))
+    std::swap(form, other);
+  searchAhead(other, request);
+  Expected<void> first = planForm(form, request);
+  if (!first && !isOver(first))
+    return first;
+  if (first && isWorse(other, form))
+    return claimForBoth(form, other, /*isPlanned=*/false, request);
+  PlanRequest second = request;
+  second.isFittedOtherwise = bool(first);
+  Expected<void> next = planForm(other, second);
+  if (!next && !isOver(next))
+    return next;
+  PlanFigures &figures = form.figures;
+  bool isNextBetter = bool(next);
+  if (first && next)
+    isNextBetter = other.figures.stepSeconds <= figures.stepSeconds;
+  else if (!first && !next)
+    isNextBetter =
+        isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes);
+  if (isNextBetter)
+    std::swap(form, other);
+  // The form to run may fit although no smaller budget was sought.
+  const int64_t most = (first || next) && request.budgets.device() >= 0
+                           ? request.budgets.device()
+                           : std::numeric_limits<int64_t>::max();
+  if (other.figures.smallestFoundBytes <= most &&
+      isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes)) {
+    figures.smallestFoundBytes = other.figures.smallestFoundBytes;
+    figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
+  }
+  TMC_TRY(
+      claimForBoth(form, other, bool(isNextBetter ? first : next), request));
+  if (!first && !next)
+    return overBudget(form, request.budgets.device());
+  return {};
+}
+
+namespace {
+/// The plan that every plan of a step is compared with.
+struct Reference {
+  double seconds = -1;
+  int64_t bytes = -1; // Without reserved bytes.
+};
+} // namespace
+
+/// The faster form of a step without a budget, in the program's own order.
+/// Unknown if a problem can't be stated: planning reports the reason.
+static Reference referenceOf(const StepForm &form, const StepForm &other,
+                             const PlanRequest &request) {
+  ScopedDiagnosticHandler silence(form.module.get().getContext(),
+                                  [](Diagnostic &) { return success(); });
+  Reference best;
+  for (const StepForm *each : {&form, &other}) {
+    if (!each->module)
+      continue;
+    OwningOpRef<ModuleOp> copy = each->module.get().clone();
+    Expected<StepProblem> stated = stateStep(*copy, request);
+    if (!stated)
+      return {};
+    const planning::Problem &problem = stated->problem;
+    const double seconds = double(planning::baseCost(problem)) * 1e-12;
+    if (best.seconds >= 0 && best.seconds <= seconds)
+      continue;
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (!profile.ok())
+      return {};
+    best = {seconds, profile->peakBytes};
+  }
+  return best;
+}
+
+Expected<void> tmc::planForms(StepForm &form, StepForm &other,
+                              const PlanRequest &request) {
+  auto start = std::chrono::steady_clock::now();
+  const Reference reference = referenceOf(form, other, request);
+  Expected<void> done =
+      other.module ? chooseForm(form, other, request) : planForm(form, request);
+  form.figures.unconstrainedSeconds = reference.seconds;
+  form.figures.unconstrainedBytes = reference.bytes;
+  form.figures.planSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return done;
+}

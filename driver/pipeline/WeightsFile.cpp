@@ -1,0 +1,281 @@
+#include "driver/pipeline/WeightsFile.h"
+
+#include "runtime/step/Identity.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/xxhash.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace tmc;
+
+/// "'a', 'b' and 3 more".
+static std::string listed(const std::vector<std::string> &names) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  if (names.size() > kShown)
+    text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+static std::string counted(size_t count, const char *thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// Whether the trainer can convert a value of type `found` to type `wanted`.
+static bool canBecome(DType found, DType wanted) {
+  return found == wanted ||
+         (wanted == DType::F32 &&
+          (found == DType::F16 || found == DType::BF16 || found == DType::F64));
+}
+
+/// The difference between `value` and `tensor` as a text, or "".
+static std::string contradiction(const ModelValue &value,
+                                 const SafeTensor &tensor) {
+  if (tensor.shape != value.shape)
+    return "'" + value.name + "' is " + shapeText(tensor.shape) +
+           "; the model's is " + shapeText(value.shape);
+  if (tensor.isUnsigned || !canBecome(tensor.type, value.type))
+    return "'" + value.name + "' is " + nameOf(tensor.type) +
+           "; the model's is " + nameOf(value.type);
+  return "";
+}
+
+/// The type in terms of a safetensors file.
+static SafeTensor unusedTensor(const Weights::Unused &tensor) {
+  using frontend::ElementType;
+  SafeTensor result;
+  result.shape = tensor.shape;
+  auto set = [&](DType type, bool isUnsigned = false) {
+    result.type = type;
+    result.isUnsigned = isUnsigned;
+    return result;
+  };
+  switch (tensor.type) {
+  case ElementType::F32:
+    return set(DType::F32);
+  case ElementType::U8:
+    return set(DType::U8);
+  case ElementType::I8:
+    return set(DType::I8);
+  case ElementType::U16:
+    return set(DType::U16);
+  case ElementType::I16:
+    return set(DType::I16);
+  case ElementType::I32:
+    return set(DType::I32);
+  case ElementType::I64:
+    return set(DType::I64);
+  case ElementType::Bool:
+    return set(DType::I1);
+  case ElementType::F16:
+    return set(DType::F16);
+  case ElementType::F64:
+    return set(DType::F64);
+  case ElementType::U32:
+    return set(DType::I32, true);
+  case ElementType::U64:
+    return set(DType::I64, true);
+  case ElementType::BF16:
+    return set(DType::BF16);
+  }
+  return result;
+}
+
+/// Adds the values that the graph doesn't read, from --weights if the form
+/// there is the same. A model without its values has none of these either.
+static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
+                                WeightSources &sources) {
+  for (const Weights::Unused &tensor : model.unused()) {
+    std::vector<std::string> names{tensor.name};
+    names.insert(names.end(), tensor.aliases.begin(), tensor.aliases.end());
+    SafeTensor like = unusedTensor(tensor);
+    std::string_view bytes;
+    for (const std::string &name : names)
+      if (const SafeTensor *given = sources.given.find(prefix.nameInFile(name));
+          given && bytes.empty() && given->shape == like.shape &&
+          given->type == like.type)
+        bytes = {sources.given.data(*given), size_t(given->end - given->begin)};
+    if (bytes.empty()) {
+      auto read = model.read(tensor);
+      if (!read && read.failure().kind != FailureKind::World)
+        return std::move(read.failure());
+      if (!read)
+        continue;
+      bytes = *read;
+    }
+    for (const std::string &name : names) {
+      sources.tensors.emplace_back(name, like);
+      sources.bytes.push_back(bytes);
+      sources.totalBytes += int64_t(bytes.size());
+    }
+  }
+  return {};
+}
+
+std::string WeightsPrefix::nameInFile(const std::string &name) const {
+  return name.compare(0, inModel.size(), inModel) == 0
+             ? inFile + name.substr(inModel.size())
+             : name;
+}
+
+/// The tensor of `file` with one of the names of `value`, or null. Adds the
+/// names that a file may use to `known`.
+static const SafeTensor *find(const SafetensorsFile &file,
+                              const ModelValue &value,
+                              const WeightsPrefix &prefix,
+                              std::set<std::string> &known) {
+  std::vector<std::string> names{prefix.nameInFile(value.name)};
+  for (const std::string &alias : value.aliases)
+    names.push_back(prefix.nameInFile(alias));
+  known.insert(names.begin(), names.end());
+  const SafeTensor *found = nullptr;
+  for (const std::string &name : names)
+    if (!found)
+      found = file.find(name);
+  return found;
+}
+
+/// Checks the names and shapes of --weights; returns the text of a warning.
+static Expected<std::string> check(const std::vector<ModelValue> &values,
+                                   Weights &model, const SafetensorsFile &file,
+                                   const WeightsPrefix &prefix) {
+  std::vector<std::string> missing, unexpected, wrong;
+  std::set<std::string> known;
+  for (const Weights::Unused &tensor : model.unused()) {
+    known.insert(prefix.nameInFile(tensor.name));
+    for (const std::string &alias : tensor.aliases)
+      known.insert(prefix.nameInFile(alias));
+  }
+  for (const ModelValue &value : values) {
+    if (const SafeTensor *tensor = find(file, value, prefix, known)) {
+      if (std::string text = contradiction(value, *tensor); !text.empty())
+        wrong.push_back(text);
+    } else if (value.kind == ModelValue::Trained ||
+               (value.kind == ModelValue::Frozen && !model.read(value.name))) {
+      missing.push_back(value.name);
+    }
+  }
+  for (const auto &entry : file.tensors())
+    if (!known.count(entry.first))
+      unexpected.push_back(entry.first);
+  std::string extra;
+  if (!unexpected.empty())
+    extra = "'" + file.path() + "' has " +
+            counted(unexpected.size(), "tensor") +
+            " that the model doesn't: " + listed(unexpected);
+  if (!missing.empty()) {
+    Failure failure = Failure::input(
+        "'" + file.path() + "' lacks " + std::to_string(missing.size()) +
+        " of the model's " + counted(values.size(), "value") + ": " +
+        listed(missing));
+    if (!extra.empty())
+      failure.notes.push_back(extra);
+    if (unexpected.size() >= missing.size()) {
+      const std::string hint = "where only the beginning of names differs, "
+                               "--weights-prefix OLD=NEW says so";
+      failure.notes.push_back(hint);
+    }
+    return failure;
+  }
+  if (!wrong.empty()) {
+    Failure failure = Failure::input(
+        "'" + file.path() +
+        "' isn't of this model: " + counted(wrong.size(), "tensor") +
+        (wrong.size() == 1 ? " has" : " have") + " another shape or type");
+    constexpr size_t kShown = 8;
+    wrong.resize(std::min(wrong.size(), kShown));
+    failure.notes = wrong;
+    return failure;
+  }
+  return extra;
+}
+
+Expected<WeightSources>
+tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
+                   const std::string &path, const WeightsPrefix &prefix) {
+  WeightSources sources;
+  if (!path.empty()) {
+    if (Status s = SafetensorsFile::open(path, sources.given); !s)
+      return Failure{FailureKind(s.code()), s.message(), {}};
+    auto extra = check(values, model, sources.given, prefix);
+    if (!extra)
+      return std::move(extra.failure());
+    if (!extra->empty())
+      sources.warnings.push_back(*extra);
+  }
+  std::set<std::string> known;
+  for (const ModelValue &value : values) {
+    SafeTensor tensor{value.type, value.shape, 0, 0};
+    std::string_view bytes;
+    if (const SafeTensor *found = find(sources.given, value, prefix, known)) {
+      tensor.type = found->type;
+      bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
+    } else {
+      auto read = model.read(value.name);
+      if (!read && read.failure().kind != FailureKind::World)
+        return std::move(read.failure());
+      if (!read) {
+        sources.missing.push_back(value.name);
+        sources.why = read.failure().message;
+        continue;
+      }
+      bytes = *read;
+      // The step holds the model's f64 values in f32.
+      if (value.type == DType::F32 && int64_t(bytes.size()) == 2 * value.bytes)
+        tensor.type = DType::F64;
+    }
+    sources.tensors.emplace_back(value.name, tensor);
+    sources.bytes.push_back(bytes);
+    sources.totalBytes += int64_t(bytes.size());
+  }
+  sources.transient = model.transient();
+  TMC_TRY(addUnused(model, prefix, sources));
+  return sources;
+}
+
+std::string WeightSources::digest() const {
+  std::string text;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    text += tensors[i].first + "\n" + nameOf(tensors[i].second.type) +
+            shapeText(tensors[i].second.shape) +
+            std::to_string(llvm::xxh3_64bits(llvm::ArrayRef(
+                reinterpret_cast<const uint8_t *>(bytes[i].data()),
+                bytes[i].size()))) +
+            "\n";
+  return text;
+}
+
+Expected<void> tmc::writeWeights(const WeightSources &sources,
+                                 const std::string &identity,
+                                 OutputDirectory &directory) {
+  if (sources.tensors.empty())
+    return {};
+  auto tensors = sources.tensors;
+  std::map<std::string, std::string> metadata = {
+      {"format", "pt"}, {kMakerKey, kMaker}, {kIdentityKey, identity}};
+  for (const std::string &name : sources.transient)
+    metadata[kTransientKey] += name + "\n";
+  std::string header = safetensorsHeader(tensors, metadata);
+  std::vector<std::string_view> pieces = {header};
+  pieces.insert(pieces.end(), sources.bytes.begin(), sources.bytes.end());
+  return directory.write(kWeightsFile, pieces);
+}
+
+bool tmc::hasOldWeights(const std::string &directory) {
+  SafetensorsFile file;
+  if (!SafetensorsFile::open(directory + "/" + kWeightsFile, file))
+    return false;
+  auto maker = file.metadata().find(kMakerKey);
+  return maker != file.metadata().end() && maker->second == kMaker;
+}

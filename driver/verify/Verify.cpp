@@ -1,0 +1,728 @@
+#include "driver/verify/Verify.h"
+
+#include "compiler/emit/StepInterface.h"
+#include "compiler/reference/Interpreter.h"
+#include "dialects/nn/NN.h"
+#include "driver/pipeline/Dialects.h"
+#include "driver/pipeline/OutputDirectory.h"
+#include "driver/verify/Arguments.h"
+#include "driver/verify/StepLibrary.h"
+#include "runtime/step/Data.h"
+#include "runtime/step/Safetensors.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace tmc;
+using reference::Tensor;
+using train::TrainDialect;
+
+double Deviation::error() const {
+  if (difference == 0)
+    return 0;
+  double error = difference / scale;
+  return std::isnan(error) ? HUGE_VAL : error;
+}
+
+namespace {
+
+/// The draws of one step that may be undecided. A large step has so many values
+/// that rounding decides some of them in every draw.
+constexpr int kDraws = 5, kDrawsOfLarge = 1;
+/// The number of interpretations with changed inputs that test whether a draw
+/// is decided, and the relative size of the change.
+constexpr int kTrials = 6;
+constexpr double kChange = 0x1p-20;
+/// Changed inputs must explain at least this share of a difference.
+constexpr double kShare = 0.125;
+/// A tensor's scale is at least this share of the norm of its kind.
+constexpr double kKindShare = 0.1;
+/// An optimizer state is drawn with at least this share of its kind's size.
+constexpr double kSlotShare = 1e-3;
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double normOf(const Tensor &tensor) {
+  double sum = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    sum += tensor.number(i) * tensor.number(i);
+  return std::sqrt(sum);
+}
+
+/// The share of codes that may differ by one: if a moment lies half way between
+/// two codes, rounding decides.
+constexpr double kNextCodes = 0x1p-8;
+
+/// For codes in 8 bits, which are unsigned although their type is signed.
+double codeDifferenceOf(const Tensor &a, const Tensor &b) {
+  double sum = 0, next = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    double d = double(uint8_t(a.ints[i])) - uint8_t(b.ints[i]);
+    (std::abs(d) == 1 ? next : sum) += d * d;
+  }
+  return std::sqrt(next <= kNextCodes * double(a.size()) ? sum : sum + next);
+}
+
+double differenceOf(const Tensor &a, const Tensor &b) {
+  if (a.element == reference::Element::I8)
+    return codeDifferenceOf(a, b);
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    double d = a.number(i) - b.number(i);
+    sum += d * d;
+  }
+  return std::sqrt(sum);
+}
+
+std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "scalar" : text;
+}
+
+/// The identity in the text of a step; "" if it has none.
+std::string identityOfFile(const std::string &path) {
+  auto text = llvm::MemoryBuffer::getFile(path);
+  return text ? identityIn((*text)->getBuffer().take_front(4096).str()) : "";
+}
+
+class Verifier {
+public:
+  explicit Verifier(const VerifyOptions &options) : options(options) {}
+
+  Expected<VerifyReport> run() {
+    TMC_TRY(open());
+    TMC_TRY(compareSteps());
+    if (report.agrees && isSmall())
+      TMC_TRY(compareEdges());
+    llvm::stable_sort(report.deviations, [](const auto &a, const auto &b) {
+      return std::pair(a.error() > a.allowed, a.error()) >
+             std::pair(b.error() > b.allowed, b.error());
+    });
+    return std::move(report);
+  }
+
+private:
+  using Results = SmallVector<Tensor>;
+
+  const VerifyOptions &options;
+  std::unique_ptr<MLIRContext> context;
+  OwningOpRef<ModuleOp> module;
+  train::StepOp step;
+  std::unique_ptr<StepLibrary> library;
+  std::map<std::string, std::vector<char>> given;
+  std::vector<TensorInfo> inputs; ///< Inputs that data files can supply.
+  std::optional<DataReader> reader;
+  VerifyReport report;
+  int64_t number = 0; ///< Steps that the library has run.
+  /// The interpreter's last error message, if it failed.
+  std::string said;
+
+  //===--------------------------------------------------------------------===//
+  // The two steps
+  //===--------------------------------------------------------------------===//
+
+  Expected<void> open() {
+    const std::string name = stepNameIn(options.directory);
+    const std::string text = options.directory + "/step.mlir",
+                      binary = options.directory + "/" + libraryOf(name);
+    for (const std::string &path : {text, binary})
+      if (!llvm::sys::fs::exists(path))
+        return Failure::input("'" + options.directory +
+                              "' isn't a compiled step: it has no " +
+                              llvm::StringRef(path).rsplit('/').second.str())
+            .note("tmc compile MODEL -o DIR makes one");
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context = std::make_unique<MLIRContext>(registry,
+                                            MLIRContext::Threading::DISABLED);
+    context->loadAllAvailableDialects();
+    context->printOpOnDiagnostic(false);
+    context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      if (said.empty())
+        said = diagnostic.str();
+      return success();
+    });
+    module = parseSourceFile<ModuleOp>(text, context.get());
+    if (!module)
+      return Failure::input("'" + text + "' can't be read: " + said);
+    auto steps = module->getOps<train::StepOp>();
+    if (!llvm::hasSingleElement(steps))
+      return Failure::input("'" + text + "' holds no training step");
+    step = *steps.begin();
+
+    auto opened =
+        StepLibrary::open(binary, name, options.threads, options.seed);
+    if (!opened)
+      return std::move(opened.failure());
+    library = std::move(*opened);
+    if (library->identity() != identityOfFile(text))
+      return Failure::input("'" + binary +
+                            "' and step.mlir beside it are of "
+                            "two compilations")
+          .note("tmc compile MODEL -o DIR writes both again");
+    library->setLearningRate(kVerifyRate);
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      TMC_TRY(checkTensor(train::argName(step, i), step.getArgumentTypes()[i]));
+    TMC_TRY(openData());
+    if (!options.weights.empty()) {
+      report.weights = options.weights;
+      return readWeights();
+    }
+    std::string own = options.directory + "/weights.safetensors";
+    return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<void>();
+  }
+
+  /// Checks that the library's tensor has the type that the text states.
+  Expected<void> checkTensor(StringRef name, Type type) {
+    const tmc_tensor *tensor = library->find(name.str());
+    auto expected = cast<RankedTensorType>(type);
+    Tensor like(expected);
+    std::string what = "'" + options.directory +
+                       "/libstep.so' isn't of step.mlir: '" + name.str() + "' ";
+    if (!tensor)
+      return Failure::input(what + "is missing");
+    ArrayRef<int64_t> dims(tensor->dims, tensor->rank);
+    int64_t bytes = like.size() * reference::elementBytes(like.element);
+    if (dims != expected.getShape() || tensor->bytes != bytes)
+      return Failure::input(what + "is " + shapeText(dims) + ", " +
+                            std::to_string(tensor->bytes) +
+                            " bytes, instead of " +
+                            shapeText(expected.getShape()) + ", " +
+                            std::to_string(bytes) + " bytes");
+    return {};
+  }
+
+  /// Opens --data for the arguments for which the trainer would need data.
+  Expected<void> openData() {
+    if (options.data.empty())
+      return {};
+    DataInputs wanted;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      const tmc_tensor *tensor = library->find(train::argName(step, i).str());
+      if ((tensor->role != TMC_BATCH && tensor->role != TMC_SCALAR) ||
+          isFed(step, i))
+        continue;
+      TensorInfo info{};
+      info.name = tensor->name;
+      info.type = DType(tensor->dtype);
+      info.rank = tensor->rank;
+      std::copy(tensor->dims, tensor->dims + tensor->rank, info.dims);
+      info.role = Role(tensor->role);
+      if (tensor->role == TMC_BATCH && tensor->rank > 0)
+        wanted.samplesPerStep =
+            std::max(wanted.samplesPerStep, tensor->dims[0]);
+      inputs.push_back(info);
+    }
+    for (const TensorInfo &info : inputs)
+      wanted.inputs.push_back(&info);
+    reader.emplace();
+    if (Status s = DataReader::create(wanted, options.data, *reader,
+                                      /*needsAll=*/false);
+        !s)
+      return Failure{FailureKind(s.code()), s.message(), {}};
+    return {};
+  }
+
+  /// Replaces the drawn batch by data, for inputs that have some.
+  Expected<void> readBatch(int64_t drawn) {
+    if (!reader)
+      return {};
+    reader->setPosition(drawn - 1);
+    Status s = reader->next(
+        [&](const TensorInfo &input, const char *data, int64_t bytes) {
+          given[input.name].assign(data, data + bytes);
+          return Status::ok();
+        });
+    if (!s)
+      return Failure{FailureKind(s.code()), s.message(), {}};
+    return {};
+  }
+
+  /// Arguments that have a value before the first step.
+  std::vector<std::string> modelValues() {
+    std::vector<std::string> names;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      auto role = train::roleOf(step, i);
+      if ((role == train::Role::Param || role == train::Role::State) &&
+          !step.getArgAttr(i, TrainDialect::kSlot) &&
+          !train::copiedArg(step, i))
+        names.push_back(train::argName(step, i).str());
+    }
+    return names;
+  }
+
+  /// Reads the values that `tmc compile` wrote beside the step: all values of
+  /// the model, or those that it has without its weights (tables, statistics);
+  /// the others are drawn.
+  Expected<void> readOwn(const std::string &path) {
+    SafetensorsFile file;
+    if (Status s = SafetensorsFile::open(path, file); !s)
+      return Failure::input(s.message());
+    std::vector<std::string> names = modelValues();
+    report.weights = path;
+    if (llvm::all_of(names, [&](auto &name) { return file.find(name); }))
+      return readWeights();
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      std::string name = train::argName(step, i).str();
+      const SafeTensor *tensor = file.find(name);
+      if (tensor && llvm::is_contained(names, name))
+        give(i, *tensor, file.data(*tensor));
+    }
+    report.weights += ", others drawn";
+    return {};
+  }
+
+  /// Takes argument `index` from a file, rounded if the step has narrower
+  /// floats; an argument of another size is drawn instead.
+  void give(unsigned index, const SafeTensor &tensor, const char *data) {
+    auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
+    int64_t bytes = tensor.end - tensor.begin, count = type.getNumElements();
+    reference::Element element = reference::elementOf(type.getElementType());
+    std::vector<char> &value = given[train::argName(step, index).str()];
+    if (bytes == count * reference::elementBytes(element)) {
+      value.assign(data, data + bytes);
+    } else if (tensor.type == DType::F32 && bytes == 4 * count &&
+               reference::isNarrow(element)) {
+      Tensor rounded =
+          Tensor::fromBytes(reference::Element::F32, type.getShape(), data);
+      rounded.element = element;
+      value.resize(count * reference::elementBytes(element));
+      rounded.toBytes(value.data());
+    } else {
+      given.erase(train::argName(step, index).str());
+    }
+  }
+
+  Expected<void> readWeights() {
+    TMC_TRY(library->load(report.weights));
+    for (const std::string &name : modelValues()) {
+      std::vector<char> &bytes = given[name];
+      bytes.resize(library->find(name)->bytes);
+      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
+    }
+    return {};
+  }
+
+  SmallVector<Tensor> draw(const ArgumentDraw &how) {
+    return drawArguments(step, how);
+  }
+
+  Expected<double> runCompiled(ArrayRef<Tensor> inputs) {
+    std::vector<char> bytes;
+    for (auto [i, input] : llvm::enumerate(inputs)) {
+      if (isFed(step, i) || train::copiedArg(step, i))
+        continue;
+      bytes.resize(input.size() * reference::elementBytes(input.element));
+      input.toBytes(bytes.data());
+      TMC_TRY(library->write(train::argName(step, i).str(), bytes.data(),
+                             bytes.size()));
+    }
+    double start = now();
+    Expected<double> loss = library->run();
+    report.stepSeconds += now() - start;
+    return loss;
+  }
+
+  Expected<Results>
+  interpret(SmallVector<Tensor> inputs, bool roundsInputs = true,
+            reference::Rounding rounding = reference::Rounding::Narrow) {
+    reference::InterpreterOptions how;
+    how.roundsInputs = roundsInputs;
+    how.rounding = rounding;
+    double start = now(), shown = start;
+    int64_t ops = 0, all = 0;
+    step.walk([&](Operation *) { ++all; });
+    if (options.progress)
+      how.observe = [&](Operation *, ArrayRef<Tensor>) {
+        ++ops;
+        if (now() - shown < 1)
+          return;
+        shown = now();
+        fprintf(stderr, "\r\033[Kinterpreting step %lld: %lld of %lld ops",
+                (long long)number, (long long)ops, (long long)all);
+      };
+    said.clear();
+    auto results = reference::interpret(step, std::move(inputs), how);
+    report.interpreterSeconds += now() - start;
+    if (options.progress)
+      fprintf(stderr, "\r\033[K");
+    if (failed(results))
+      return Failure::input("the reference can't run the step: " + said);
+    return std::move(*results);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The comparison
+  //===--------------------------------------------------------------------===//
+
+  Expected<void> compareSteps() {
+    std::map<unsigned, double> slotScale;
+    int draws = isSmall() ? kDraws : kDrawsOfLarge;
+    for (int64_t k = 0; k < options.steps; ++k) {
+      for (int drawn = 1;; ++drawn) {
+        ++number;
+        TMC_TRY(readBatch(number));
+        ArgumentDraw how{options.seed, number, slotScale, &given};
+        std::map<unsigned, double> nextScale;
+        Results expected;
+        auto compared = compareStep(how, nextScale, expected);
+        if (!compared)
+          return std::move(compared.failure());
+        bool good = llvm::all_of(*compared, isGood);
+        if (!good) {
+          TMC_TRY(allowRounding(how, expected, *compared));
+          // Another draw may be exact; if no draw is, the last one counts with
+          // the error that rounding explains.
+          good = llvm::all_of(*compared, isGood);
+          if (good && drawn == draws)
+            TMC_TRY(checkCoarsest(*compared));
+          if ((good || mayBeAScale(*compared)) && drawn < draws) {
+            ++report.undecided;
+            continue;
+          }
+          // If five draws of a step decide nothing, five draws of the next step
+          // won't either: one is enough.
+          if (drawn == kDraws)
+            draws = 1;
+        }
+        llvm::append_range(report.deviations, *compared);
+        report.agrees &= good;
+        ++report.steps;
+        if (k == 0)
+          slotScale = std::move(nextScale);
+        break;
+      }
+      if (!report.agrees)
+        break;
+    }
+    return {};
+  }
+
+  /// True if one more interpretation of the step is cheap enough.
+  bool isSmall() {
+    constexpr int64_t kMostElements = int64_t(1) << 24;
+    int64_t elements = 0;
+    step.walk([&](Operation *op) {
+      for (Type type : op->getResultTypes())
+        if (auto tensor = dyn_cast<RankedTensorType>(type))
+          elements += tensor.getNumElements();
+    });
+    return elements <= kMostElements;
+  }
+
+  /// If values are large or equal, and the step computes with numbers in the
+  /// range of f32, its results must be finite. Their accuracy isn't checked,
+  /// because sums of such values cancel.
+  Expected<void> compareEdges() {
+    for (double largest : {1e4, 1e2}) {
+      ++number;
+      SmallVector<Tensor> inputs =
+          draw(ArgumentDraw{options.seed, number, {}, &given});
+      drawEdges(step, inputs, options.seed ^ uint64_t(number), largest);
+      if (Expected<double> loss = runCompiled(inputs); !loss)
+        return std::move(loss.failure());
+      bool overflows = false;
+      reference::InterpreterOptions how;
+      how.observe = [&](Operation *, ArrayRef<Tensor> results) {
+        constexpr double kMost = 1e37; // Well below f32's largest number.
+        for (const Tensor &result : results)
+          for (double value : result.floats)
+            overflows |= !(std::abs(value) <= kMost);
+      };
+      said.clear();
+      double start = now();
+      auto expected = reference::interpret(step, std::move(inputs), how);
+      report.interpreterSeconds += now() - start;
+      if (failed(expected) || overflows)
+        continue;
+      ++report.edges;
+      return readEdges(*expected);
+    }
+    return {};
+  }
+
+  Expected<void> readEdges(ArrayRef<Tensor> expected) {
+    std::vector<char> bytes;
+    for (auto [i, want] : llvm::enumerate(expected)) {
+      auto [name, kind] = resultOf(i);
+      const tmc_tensor *tensor = library->find(name);
+      if (!want.isFloat() || !tensor)
+        continue;
+      bytes.resize(tensor->bytes);
+      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
+      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
+      if (llvm::all_of(got.floats, [](double x) { return std::isfinite(x); }))
+        continue;
+      report.agrees = false;
+      report.deviations.push_back({number, name, kind, want.size(), HUGE_VAL,
+                                   normOf(want), 1, kVerifyTolerance});
+    }
+    return {};
+  }
+
+  /// True if a step with codes differs only in tensors of one element. If
+  /// rounding moves a largest magnitude over a power of two, its block gets
+  /// other codes. Changed inputs seldom show that. The effect on a large tensor
+  /// is within the tolerance, but the effect on a norm or a loss may not be.
+  bool mayBeAScale(ArrayRef<Deviation> list) {
+    bool hasCodes = false;
+    step.walk([&](Operation *op) {
+      hasCodes |=
+          isa<nn::QuantizeOp, nn::QuantizeBothOp, nn::QuantizeBlocksOp>(op);
+    });
+    return hasCodes && llvm::all_of(list, [](const Deviation &d) {
+             return isGood(d) || d.elements == 1;
+           });
+  }
+
+  static bool isGood(const Deviation &d) { return d.error() <= d.allowed; }
+
+  /// The name and the kind of result `index`.
+  std::pair<std::string, std::string> resultOf(unsigned index) {
+    std::optional<unsigned> arg = train::updatedArg(step, index);
+    if (!arg)
+      return {train::resultName(step, index).str(),
+              train::lossResult(step) == index ? "loss" : "output"};
+    std::string name = train::argName(step, *arg).str();
+    if (auto slot =
+            step.getArgAttrOfType<StringAttr>(*arg, TrainDialect::kSlot)) {
+      StringRef suffix = name;
+      suffix.consume_front(slot.getValue());
+      suffix.consume_front(".");
+      return {name, suffix.str()};
+    }
+    return {name, train::roleOf(step, *arg) == train::Role::Param ? "parameter"
+                                                                  : "state"};
+  }
+
+  bool hasSlots(StringRef param) {
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (auto slot = step.getArgAttrOfType<StringAttr>(i, TrainDialect::kSlot))
+        if (slot.getValue() == param)
+          return true;
+    return false;
+  }
+
+  /// Runs both on one draw. `slotScale` gets the sizes of states for the next
+  /// draw.
+  Expected<std::vector<Deviation>>
+  compareStep(const ArgumentDraw &how, std::map<unsigned, double> &slotScale,
+              Results &expected) {
+    SmallVector<Tensor> inputs = draw(how);
+    Expected<double> loss = runCompiled(inputs);
+    if (!loss)
+      return std::move(loss.failure());
+    Expected<Results> interpreted = interpret(std::move(inputs));
+    if (!interpreted)
+      return std::move(interpreted.failure());
+    expected = std::move(*interpreted);
+    std::vector<Deviation> list;
+    std::vector<unsigned> results; // Of the step, per deviation.
+    std::vector<char> bytes;
+    for (auto [i, want] : llvm::enumerate(expected)) {
+      if (std::optional<unsigned> arg = train::updatedArg(step, i);
+          arg && train::copiedArg(step, *arg))
+        continue; // `checkCopies` compares it with its original.
+      auto [name, kind] = resultOf(i);
+      const tmc_tensor *tensor = library->find(name);
+      if (!tensor)
+        return Failure::input("'" + options.directory +
+                              "/libstep.so' isn't of step.mlir: the result '" +
+                              name + "' is missing");
+      bytes.resize(tensor->bytes);
+      if (int64_t(bytes.size()) !=
+          want.size() * reference::elementBytes(want.element))
+        return Failure::input("the result '" + name + "' has " +
+                              std::to_string(bytes.size()) + " bytes");
+      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
+      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
+      if (kind == "loss" && !std::isfinite(want.number(0)))
+        return Failure::input(
+                   "the reference's loss isn't finite on " +
+                   std::string(reader ? "these values" : "random values"))
+            .note("--weights F.safetensors gives it a model's own, --data "
+                  "NAME=FILE inputs of its domain");
+      if (kind == "loss" && got.number(0) != *loss)
+        return Failure::input("the step says a loss of " +
+                              std::to_string(*loss) + " and holds one of " +
+                              std::to_string(got.number(0)));
+      list.push_back({how.number, name, kind, want.size(),
+                      differenceOf(got, want), normOf(want), 0,
+                      kVerifyTolerance});
+      results.push_back(i);
+    }
+    setScales(list);
+    scaleSlots(list, results, slotScale);
+    // Rounding decides the first update of an adaptive rule.
+    if (how.slotScale.empty())
+      llvm::erase_if(list, [&](const Deviation &d) {
+        return d.kind == "parameter" && hasSlots(d.name);
+      });
+    TMC_TRY(checkFrozen(how));
+    TMC_TRY(checkCopies());
+    return list;
+  }
+
+  void setScales(std::vector<Deviation> &list) {
+    std::map<std::string, double> squares;
+    for (const Deviation &d : list)
+      squares[d.kind] += d.norm * d.norm;
+    for (Deviation &d : list)
+      d.scale = std::max(d.norm, kKindShare * std::sqrt(squares[d.kind]));
+  }
+
+  /// The size of each optimizer state among this step's results; `list[i]` is
+  /// of the result `results[i]`.
+  void scaleSlots(const std::vector<Deviation> &list,
+                  const std::vector<unsigned> &results,
+                  std::map<unsigned, double> &scale) {
+    std::map<std::string, std::pair<double, double>> kinds; // squares, elements
+    for (const Deviation &d : list) {
+      kinds[d.kind].first += d.norm * d.norm;
+      kinds[d.kind].second += d.elements;
+    }
+    for (auto [d, result] : llvm::zip_equal(list, results)) {
+      std::optional<unsigned> arg = train::updatedArg(step, result);
+      if (!arg || !step.getArgAttr(*arg, TrainDialect::kSlot))
+        continue;
+      auto [squares, elements] = kinds[d.kind];
+      scale[*arg] = std::max(d.norm / std::sqrt(double(d.elements)),
+                             kSlotShare * std::sqrt(squares / elements));
+    }
+  }
+
+  /// Checks that tensors without an update keep every bit.
+  Expected<void> checkFrozen(const ArgumentDraw &how) {
+    llvm::DenseSet<unsigned> updated;
+    for (unsigned i = 0; i < step.getNumResults(); ++i)
+      if (std::optional<unsigned> arg = train::updatedArg(step, i))
+        updated.insert(*arg);
+    SmallVector<Tensor> inputs;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      if (train::roleOf(step, i) != train::Role::Param || updated.count(i))
+        continue;
+      if (inputs.empty())
+        inputs = draw(how);
+      std::string name = train::argName(step, i).str();
+      std::vector<char> want(library->find(name)->bytes), got(want);
+      inputs[i].toBytes(want.data());
+      TMC_TRY(library->read(name, got.data(), got.size()));
+      if (want != got)
+        return Failure::input("the step changes '" + name +
+                              "', which it doesn't update");
+    }
+    return {};
+  }
+
+  /// Checks that each copy of a parameter is the rounded parameter, bit by bit.
+  Expected<void> checkCopies() {
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      std::optional<unsigned> param = train::copiedArg(step, i);
+      if (!param)
+        continue;
+      auto type = cast<RankedTensorType>(step.getArgumentTypes()[*param]);
+      std::string name = train::argName(step, i).str(),
+                  copied = train::argName(step, *param).str();
+      std::vector<char> bytes(library->find(copied)->bytes);
+      TMC_TRY(library->read(copied, bytes.data(), bytes.size()));
+      Tensor like(cast<RankedTensorType>(step.getArgumentTypes()[i]));
+      like.floats =
+          Tensor::fromBytes(reference::elementOf(type.getElementType()),
+                            type.getShape(), bytes.data())
+              .floats;
+      like.roundToElement();
+      std::vector<char> want(library->find(name)->bytes), got(want);
+      like.toBytes(want.data());
+      TMC_TRY(library->read(name, got.data(), got.size()));
+      if (want != got)
+        return Failure::input("the step's '" + name + "' isn't '" + copied +
+                              "', rounded");
+    }
+    return {};
+  }
+
+  /// If tensors differ by more than the tolerance, raises their tolerance to
+  /// the difference that rounding explains: changes of the inputs by a few
+  /// roundings, or rounding each result.
+  Expected<void> allowRounding(const ArgumentDraw &how, const Results &expected,
+                               std::vector<Deviation> &list) {
+    llvm::StringMap<Deviation *> open;
+    for (Deviation &d : list)
+      if (!isGood(d))
+        open[d.name] = &d;
+    auto allow = [&](ArrayRef<Tensor> moved, ArrayRef<Tensor> from) {
+      for (auto [i, tensor] : llvm::enumerate(moved)) {
+        auto it = open.find(resultOf(i).first);
+        if (it == open.end())
+          continue;
+        Deviation &d = *it->second;
+        double explained = differenceOf(tensor, from[i]) / kShare / d.scale;
+        d.allowed = std::max(d.allowed, explained);
+        if (isGood(d))
+          open.erase(it);
+      }
+    };
+    std::mt19937_64 random(how.number);
+    std::uniform_real_distribution<double> change(-kChange, kChange);
+    for (int trial = 0; trial < kTrials && !open.empty(); ++trial) {
+      SmallVector<Tensor> inputs = draw(how);
+      for (auto [i, input] : llvm::enumerate(inputs))
+        if (!isFed(step, i))
+          for (double &value : input.floats)
+            value *= 1 + change(random);
+      roundCopies(step, inputs);
+      auto moved = interpret(inputs, /*roundsInputs=*/false);
+      if (!moved)
+        return std::move(moved.failure());
+      allow(*moved, expected);
+      // Changed inputs may move nearly equal numbers together, so that their
+      // difference or sum doesn't show the error; rounding each result does.
+      auto rounded = interpret(std::move(inputs), /*roundsInputs=*/false,
+                               reference::Rounding::ToType);
+      if (!rounded)
+        return std::move(rounded.failure());
+      allow(*rounded, *moved);
+    }
+    return {};
+  }
+
+  /// Fails if rounding explains so large a difference that the comparison says
+  /// nothing.
+  Expected<void> checkCoarsest(const std::vector<Deviation> &list) {
+    for (const Deviation &d : list)
+      if (d.error() > kVerifyCoarsest) {
+        std::string text;
+        llvm::raw_string_ostream(text)
+            << "nothing can be said of '" << options.directory
+            << "': in each draw rounding alone decides a value, and '" << d.name
+            << "' is off by " << llvm::format("%.2g", d.error())
+            << ", as changing the inputs' last bits makes it";
+        return Failure::input(text).note(
+            "--weights F.safetensors gives it a model's own");
+      }
+    return {};
+  }
+};
+
+} // namespace
+
+Expected<VerifyReport> tmc::verifyStep(const VerifyOptions &options) {
+  return Verifier(options).run();
+}
