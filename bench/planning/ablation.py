@@ -5,13 +5,15 @@
                                [--results FILE.json] [--jobs 1] [--only ROW,...] [--scratch FOLDER] [--both] [--half]
 
 DIR holds the public graphs (see remat.py), FILE.json more real steps (models.py writes
-them). Three sets are planned:
+them). Four sets are planned:
 
     public   the public graphs, the order fixed (tmc-solve remat)
     seeds    generated graphs of seeds that nothing was tuned on, fixed and free
     steps    ten real steps, planned and packed as the compiler does (tmc-solve fit), the
              first near the smallest budget known, the second at half of what it could save,
              and so on in turn (--both: each at both budgets)
+    moves    generated steps and graphs with a host beside them, some with a file (tmc-solve
+             offload); only the rows of the search for moves, since the others are its parts
 
 --half takes half of the seeds and every second step.
 
@@ -57,7 +59,15 @@ STEP_BUDGETS = [0.1, 0.45]
 # Rows and stages that a set doesn't use. The order is fixed; nothing is packed; a graph has no
 # variants and nothing expensive; steps have more instructions than a beam takes. What the
 # bound's rows prove, graphs say: steps are left out to save time.
-UNUSED = {"public": ["Order", "Fit", "switch", "hold-expensive"], "seeds": ["Fit", "switch", "hold-expensive"], "steps": ["beam", "Bound"]}
+UNUSED = {"public": ["Order", "Fit", "switch", "hold-expensive", "Moves"], "seeds": ["Fit", "switch", "hold-expensive", "Moves"],
+          "steps": ["beam", "Bound", "Moves"], "moves": ["Order", "Start", "Walk", "Move", "Fit", "Bound"]}
+# With moves: family, nodes, flags of generate, budget, flags of offload.
+MOVES = [("step", 6, ["--bandwidth", "6"], "0.6x", []), ("step", 6, ["--bandwidth", "25"], "0.2x", []),
+         ("step", 12, ["--bandwidth", "25"], "0.35x", []), ("step", 6, ["--bandwidth", "6", "--micro-batches", "4"], "0.45x", []),
+         ("step", 6, ["--bandwidth", "25", "--micro-batches", "4"], "0.7x", []),
+         ("step", 6, ["--bandwidth", "25", "--file-bandwidth", "6"], "0.3x", ["--host-budget", "256MiB"]),
+         ("transformer", 150, [], "0.5x", ["--bandwidth", "1"]), ("transformer", 450, [], "0.4x", ["--bandwidth", "1"]),
+         ("unet", 150, [], "0.6x", ["--bandwidth", "4"]), ("random-layered", 60, [], "0.7x", ["--bandwidth", "1"])]
 
 
 class Answers:
@@ -88,6 +98,10 @@ class Answers:
             if child.returncode not in (0, 3):
                 sys.exit("%s: %s" % (" ".join(command), errors))
             told = json.load(open(out.name))
+        if command[0] == "offload":
+            base = told["base_makespan"]
+            return {"overhead": 100 * (told["makespan"] / base - 1) if told["feasible"] else None,
+                    "bound": 100 * (told["lower_bound"] / base - 1), "seconds": usage.ru_utime}
         bounds = [told["lower_bound_pct"]] + [b["lower_bound_pct"] for b in told.get("other_bounds", [])]
         return {"overhead": told["overhead_pct"] if told["feasible"] else None, "bound": max(bounds), "seconds": usage.ru_utime,
                 "smallest": told["smallest_found_bytes"], "arena": told.get("arena_bytes")}
@@ -129,13 +143,20 @@ def instances(args, answers, folder):
             nodes = int(file.read(64).split()[0])
         out.append((kind, ["remat", path, "--budget", budget, "--effort", "100" if nodes <= SMALL_NODES else str(args.effort), *more]))
 
-    for graph, budget, _, _ in CASES:
+    for graph, budget, _, _ in CASES if args.directory else []:
         add("public", os.path.join(args.directory, graph + ".txt"), budget + "x")
-    for family, nodes, budget, order, count in SEEDS:
+    for family, nodes, budget, order, count in SEEDS if args.directory else []:
         for seed in range(FIRST_NEW_SEED, FIRST_NEW_SEED + (max(1, count // 2) if args.half else count)):
             path = os.path.join(folder, "%s-%d-%d.txt" % (family, nodes, seed))
             subprocess.run([answers.solve, "generate", family, "--nodes", str(nodes), "--seed", str(seed), "-o", path], check=True)
             add("seeds", path, budget, "--order", order, "--seed", str(seed))
+    for i, (family, nodes, flags, budget, more) in enumerate(MOVES):
+        path = os.path.join(folder, "moves-%d.txt" % i)
+        subprocess.run([answers.solve, "generate", family, "--nodes", str(nodes), *flags, "--seed", str(FIRST_NEW_SEED), "-o", path],
+                       check=True)
+        out.append(("moves", ["offload", path, "--budget", budget, *more]))
+    if not args.directory:
+        return [each for each in out if each[0] == "moves"]
     for i, path in enumerate(problems_of_steps(args, folder)):
         if args.half and i % 2 == 0:
             continue
@@ -172,7 +193,7 @@ def row_of_table(name, stage, every, whole, without):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory")
+    parser.add_argument("directory", nargs="?", help="without it: the set `moves` alone")
     parser.add_argument("--bin", default="build/bin")
     parser.add_argument("--steps")
     parser.add_argument("--effort", type=int, default=20)
@@ -198,7 +219,9 @@ def main():
         print("| strategy | stage | " + " | ".join("%s, mean | most | least" % kind for kind in UNUSED) + " | plans won | lost | proved | work |")
         print("|" + "---|" * (2 + 3 * len(UNUSED) + 4), flush=True)
         for name, stage in rows:
-            print(row_of_table(name, stage, every, whole, run_all(name, stage)), flush=True)
+            without = run_all(name, stage)
+            if any(without):
+                print(row_of_table(name, stage, every, whole, without), flush=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print("\n%.0f processor seconds." % (used.ru_utime + used.ru_stime), file=sys.stderr)
 
