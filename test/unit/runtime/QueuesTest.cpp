@@ -183,9 +183,10 @@ struct Machine {
     options.linkBytesPerSecond = rate;
     EXPECT_TRUE(createDevice(options, device));
     for (const SpaceInfo &space : kSpaces)
-      if (space.hasAddresses)
+      if (space.hasAddresses) {
         EXPECT_TRUE(
             device->allocateArena(space.kind, cellsIn(space.kind) * kCell));
+      }
     QueueNeeds needs;
     needs.engines = PerEngine<bool>::all(true);
     needs.engines[EngineKind::Compute] = false;
