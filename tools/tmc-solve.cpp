@@ -152,7 +152,7 @@ int main(int argc, char **argv) {
     fputs(kUsageText, stdout);
     fputs(kHelpText, stdout);
     for (const auto &[name, summary] : plannerSummaries())
-      printf("  %-10s%s\n", name.c_str(), summary.c_str());
+      printf("  %-20s%s\n", name.c_str(), summary.c_str());
     return kDone;
   }
   if (!command.empty())
