@@ -103,7 +103,7 @@ void launchOne(void (*kernel)(A...), cudaStream_t stream,
 void runStep(tmc::Queues &q, void *kernels) {
   const auto stream = static_cast<cudaStream_t>(q.compute().native());
   const Planted &planted = *static_cast<const Planted *>(kernels);
-  float *arena = reinterpret_cast<float *>(q.arena(SpaceKind::Device));
+  float *arena = reinterpret_cast<float *>(q.arena(tmc::SpaceKind::Device));
   auto place = [&](Place p) { return arena + p * kCount; };
   for (int i = 0; i < 3; ++i) {
     if (planted.launch == i)
@@ -129,7 +129,9 @@ void step(Planted planted) {
   program.run = runStep;
   tmc::Stream stream(nullptr);
   tmc::cuda::CudaQueues queues(stream);
-  queues.place(arena.written(), nullptr);
+  tmc::PerSpace<char *> arenas;
+  arenas.device() = arena.written();
+  queues.place(arenas);
   watch(&program)->run(queues, &planted);
   cudaDeviceSynchronize();
 }

@@ -2,7 +2,8 @@
 line away, changes few files of the product, compiles, and is what docs/adding-NAME.md
 quotes.
 
-    adding.py NAME BUILD      an-op, a-lever or an-optimizer; the standard library only
+    adding.py NAME BUILD      an-op, a-lever, an-optimizer or an-engine; the standard
+                              library only
 """
 
 import os
@@ -29,9 +30,10 @@ class Example:
     """`product`: the most files of the product that may change; `lines`, `quotes`: the
     fewest that there are; `sources`: what is compiled, beside `kernels` of each backend."""
 
-    def __init__(self, product, lines, quotes, record, sources, kernels=()):
+    def __init__(self, product, lines, quotes, record, sources, kernels=(), precompiled=True):
         self.product, self.lines, self.quotes = product, lines, quotes
         self.record, self.sources, self.kernels = record, sources, kernels
+        self.precompiled = precompiled and not record  # No header of these changes.
 
 
 EXAMPLES = {
@@ -40,6 +42,12 @@ EXAMPLES = {
                      ["runtime/cpu/Cumsum.cpp"]),
     "a-lever": Example(5, 15, 3, None,
                        ["driver/pipeline/Levers.cpp", "driver/pipeline/Candidate.cpp"]),
+    "an-engine": Example(12, 80, 4, None,
+                         ["driver/calibrate/MoveWork.cpp", "compiler/target/BuiltinHosts.cpp",
+                          "compiler/planning/model/Problem.cpp"],
+                         ["runtime/step/Homes.cpp", "runtime/step/Step.cpp",
+                          "runtime/cpu/CpuDevice.cpp", "runtime/cuda/CudaDevice.cpp"],
+                         precompiled=False),
     "an-optimizer": Example(8, 200, 5, "dialects/train/Train.td",
                             ["dialects/train/Updates.cpp", "passes/Optimizers.cpp",
                              "compiler/reference/Updates.cpp"],
@@ -69,7 +77,7 @@ def compile_in(tree, inc, build, example):
     headers = ["-include", os.path.join(build, "CMakeFiles/TmcMlirHeaders.dir/cmake_pch.hxx")]
     for source in example.sources:
         run("c++", *flags, "-fPIC", "-pthread", "-fno-exceptions", "-fno-rtti",
-            *([] if example.record else headers), "-I", inc, "-I", tree, "-I", build,
+            *(headers if example.precompiled else []), "-I", inc, "-I", tree, "-I", build,
             "-isystem", LLVM + "/include", os.path.join(tree, source))
     emulator = os.path.join(ROOT, "test/cuda/emulator")
     for source in example.kernels:
