@@ -137,8 +137,17 @@ ROOMS = {
     "compiler/planning/pack": ["compiler/planning/model"],
     "compiler/planning/search": ["compiler/planning/model", "compiler/planning/bound",
                                  "compiler/planning/pack"],
-    "compiler/planning/peers": ["compiler/planning/model", "compiler/planning/search"],
-    "compiler/planning/driver": ["compiler/planning"],
+    "compiler/planning/moves": ["compiler/planning/model"],
+    "compiler/planning/peers": ["compiler/planning/model", "compiler/planning/search",
+                                "compiler/planning/moves"],
+    "compiler/planning/driver": ["compiler/planning/model", "compiler/planning/bound",
+                                 "compiler/planning/pack", "compiler/planning/search",
+                                 "compiler/planning/moves", "compiler/planning/peers",
+                                 "compiler/support"],
+    # What the compiler doesn't link: exact solvers, peers that need a library, problems
+    # of any size. tmc-solve and the tests do.
+    "compiler/planning/laboratory": ["compiler/planning/model", "compiler/planning/search",
+                                     "compiler/planning/moves", "compiler/planning/peers"],
     "compiler/target": ["compiler/support", "runtime/kernels"],
     "dialects": ["compiler/target", "compiler/support", "runtime/kernels"],
     # What operators mean is said once; a format knows that, and no other format.

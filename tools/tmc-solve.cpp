@@ -24,7 +24,7 @@
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/Strategies.h"
-#include "compiler/planning/peers/Laboratory.h"
+#include "compiler/planning/laboratory/Laboratory.h"
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 

@@ -1,8 +1,8 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
-#include "compiler/planning/model/Generate.h"
-#include "compiler/planning/model/GenerateStep.h"
+#include "compiler/planning/laboratory/Generate.h"
+#include "compiler/planning/laboratory/GenerateStep.h"
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/pack/ArenaFile.h"

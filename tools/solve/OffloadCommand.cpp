@@ -4,9 +4,9 @@
 #include "compiler/planning/bound/SpaceBoundCheck.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/PlanCache.h"
+#include "compiler/planning/laboratory/Laboratory.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Text.h"
-#include "compiler/planning/peers/Laboratory.h"
 #include "compiler/support/Escape.h"
 
 #include <array>

@@ -4,11 +4,11 @@
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/driver/OfferPlan.h"
 #include "compiler/planning/driver/SmallerPlans.h"
+#include "compiler/planning/moves/LoopChoices.h"
+#include "compiler/planning/moves/ModeLoads.h"
+#include "compiler/planning/moves/Moves.h"
+#include "compiler/planning/moves/UpdateGroups.h"
 #include "compiler/planning/peers/OffloadRules.h"
-#include "compiler/planning/search/LoopChoices.h"
-#include "compiler/planning/search/ModeLoads.h"
-#include "compiler/planning/search/Moves.h"
-#include "compiler/planning/search/UpdateGroups.h"
 
 #include <algorithm>
 #include <chrono>

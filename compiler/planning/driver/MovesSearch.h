@@ -5,8 +5,8 @@
 //   - *Modes.* Each update, with its private values, belongs to the device, to
 //     the host (its states live there and it runs there), or to the device with
 //     its states on the host (they come and go); its parameter lives on either
-//     side (`search/UpdateGroups.h`). The search first plans the modes that a
-//     sketch ranks best (`search/ModeLoads.h`), then changes stretches of
+//     side (`moves/UpdateGroups.h`). The search first plans the modes that a
+//     sketch ranks best (`moves/ModeLoads.h`), then changes stretches of
 //     updates, by halving.
 //   - *A price* for each second of a link, and *free bytes* for transfers in
 //     progress.
@@ -14,7 +14,7 @@
 //     (`Moves.h`).
 //
 // Values for which the host has no room go on to a file, if there is one
-// (`search/FileMoves.h`): each plan decides this by the host's bytes.
+// (`moves/FileMoves.h`): each plan decides this by the host's bytes.
 //
 // The fastest plan that fits all budgets wins. The candidates include the plans
 // of `solve` without moves and those of published rules (`kRules`): a step is

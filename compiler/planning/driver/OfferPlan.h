@@ -9,7 +9,7 @@
 #define TMC_COMPILER_PLANNING_DRIVER_OFFERPLAN_H
 
 #include "compiler/planning/driver/Plan.h"
-#include "compiler/planning/search/Moves.h"
+#include "compiler/planning/moves/Moves.h"
 
 namespace tmc::planning {
 

@@ -11,7 +11,7 @@
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SMALLERPLANS_H
 #define TMC_COMPILER_PLANNING_DRIVER_SMALLERPLANS_H
 
-#include "compiler/planning/search/Moves.h"
+#include "compiler/planning/moves/Moves.h"
 
 #include <vector>
 

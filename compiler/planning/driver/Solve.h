@@ -10,7 +10,7 @@
 
 #include "compiler/planning/driver/Plan.h"
 #include "compiler/planning/driver/Strategies.h"
-#include "compiler/planning/search/Moves.h"
+#include "compiler/planning/moves/Moves.h"
 
 #include <functional>
 #include <limits>

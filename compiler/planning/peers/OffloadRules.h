@@ -1,6 +1,6 @@
 // OffloadRules.h - published offloading rules, as plans of the same problems.
 //
-// `search/Moves.h` places their transfers as it does for our own plans, so only
+// `moves/Moves.h` places their transfers as it does for our own plans, so only
 // the rule differs. The first and the third recompute nothing, the second each
 // block; the last two weigh recomputing against moving for values alive at the
 // turn of the step (`TurningGaps.h`). Those two get the largest number of held
@@ -9,7 +9,7 @@
 #ifndef TMC_COMPILER_PLANNING_PEERS_OFFLOADRULES_H
 #define TMC_COMPILER_PLANNING_PEERS_OFFLOADRULES_H
 
-#include "compiler/planning/search/Moves.h"
+#include "compiler/planning/moves/Moves.h"
 
 namespace tmc::planning {
 

@@ -15,7 +15,7 @@
 #ifndef TMC_COMPILER_PLANNING_PEERS_TURNINGGAPS_H
 #define TMC_COMPILER_PLANNING_PEERS_TURNINGGAPS_H
 
-#include "compiler/planning/search/Moves.h"
+#include "compiler/planning/moves/Moves.h"
 
 #include <functional>
 

@@ -5,9 +5,9 @@
 
 #include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/laboratory/Laboratory.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Verify.h"
-#include "compiler/planning/peers/Laboratory.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/bound/SpaceBoundCheck.h"
 #include "compiler/planning/bound/SpaceRelax.h"
-#include "compiler/planning/model/Generate.h"
-#include "compiler/planning/model/GenerateStep.h"
+#include "compiler/planning/laboratory/Generate.h"
+#include "compiler/planning/laboratory/GenerateStep.h"
 #include "compiler/planning/model/ProblemFile.h"
 
 #include "test/unit/planning/SpaceOptimum.h"

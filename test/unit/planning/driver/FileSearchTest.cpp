@@ -2,8 +2,8 @@
 // where the host's bytes are too few.
 
 #include "compiler/planning/driver/MovesSearch.h"
-#include "compiler/planning/model/Generate.h"
-#include "compiler/planning/model/GenerateStep.h"
+#include "compiler/planning/laboratory/Generate.h"
+#include "compiler/planning/laboratory/GenerateStep.h"
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/ProblemFile.h"

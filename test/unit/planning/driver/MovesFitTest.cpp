@@ -1,7 +1,7 @@
 #include "test/unit/planning/SpaceOptimum.h"
 
 #include "compiler/planning/driver/PlanCache.h"
-#include "compiler/planning/model/GenerateStep.h"
+#include "compiler/planning/laboratory/GenerateStep.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Verify.h"
 

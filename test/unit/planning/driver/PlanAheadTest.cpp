@@ -2,7 +2,7 @@
 // filled on the spot does.
 
 #include "compiler/planning/driver/PlanAhead.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/Proofs.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/model/Verify.h"
 #include "test/unit/planning/RandomProblem.h"
 

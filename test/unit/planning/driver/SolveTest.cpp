@@ -2,7 +2,7 @@
 // to spare, and what is too expensive to be recomputed.
 
 #include "compiler/planning/driver/Solve.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/model/Verify.h"
 
 #include <gtest/gtest.h>

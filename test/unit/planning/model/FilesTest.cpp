@@ -3,7 +3,7 @@
 #include "test/unit/planning/RandomProblem.h"
 
 #include "compiler/planning/driver/PlanBy.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/SpaceCheck.h"
 #include "compiler/planning/model/Text.h"

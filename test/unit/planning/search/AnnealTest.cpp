@@ -3,7 +3,7 @@
 #include "test/unit/planning/RandomProblem.h"
 
 #include "compiler/planning/driver/Solve.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/model/Verify.h"
 #include "compiler/planning/search/Anneal.h"
 #include "compiler/planning/search/Construct.h"

@@ -5,7 +5,7 @@
 
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/driver/Solve.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/search/Beam.h"
 

@@ -2,7 +2,7 @@
 // one can be done in another.
 
 #include "compiler/planning/search/Repeats.h"
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/search/Checkpoint.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "test/unit/planning/RandomProblem.h"
 
-#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/search/Construct.h"
 #include "compiler/planning/search/Schedule.h"
 

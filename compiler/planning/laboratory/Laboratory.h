@@ -1,0 +1,27 @@
+// Laboratory.h - planners for research, which the compiler doesn't link.
+//
+// The exact solver of small problems (Optimum.h), the MILP of Checkmate
+// (Milp.h) and PyTorch's min cut (MinCut.h) take minutes where a compiler has
+// seconds, or need a library that users needn't have. `tmc-solve` and the tests
+// register them.
+
+#ifndef TMC_COMPILER_PLANNING_LABORATORY_LABORATORY_H
+#define TMC_COMPILER_PLANNING_LABORATORY_LABORATORY_H
+
+#include "compiler/planning/moves/Moves.h"
+
+#include <optional>
+
+namespace tmc::planning {
+
+/// Adds `optimum`, `milp` and `mincut` to the registry of planners.
+void registerLaboratory();
+
+/// The fastest plan of a small problem, if one below `costBelow` exists:
+/// `SolveOptions::exact`, with a quarter of a second and 80 MB at most.
+absl::StatusOr<std::optional<MovedPlan>> planExactly(const Problem &problem,
+                                                     int64_t costBelow);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_LABORATORY_LABORATORY_H

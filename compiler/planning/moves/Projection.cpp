@@ -1,0 +1,453 @@
+#include "compiler/planning/moves/Projection.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace tmc::planning;
+
+namespace {
+
+class Projector {
+public:
+  Projector(const Problem &whole, const SpaceChoice &choice, double price)
+      : whole(whole), choice(choice), price(price) {
+    Solution homes;
+    homes.homes = choice.homes;
+    home = homesOf(whole, homes);
+  }
+
+  absl::StatusOr<Projection> run() {
+    indexMoves();
+    addValues();
+    findStashed();
+    start();
+    result.problem.reservedBytes = whole.reservedBytes;
+    for (const Segment &s : whole.segments) {
+      segment = result.problem.addSegment(s.name, s.trips);
+      forgetFetched();
+      for (InstructionId i : s.instructions)
+        if (absl::Status status = addInstruction(i); !status.ok())
+          return status;
+      if (absl::Status status = fetchHeld(); !status.ok())
+        return status;
+    }
+    addRecomputations();
+    return std::move(result);
+  }
+
+private:
+  bool isOnDevice(ValueId v) const { return whole.values[v].space == 0; }
+  bool isAtHome(ValueId v) const { return home[v] == v; }
+  bool isPersistent(ValueId v) const {
+    return whole.values[v].kind == ValueKind::Persistent;
+  }
+  const Recipe &chosen(InstructionId i) const {
+    return whole.recipes[whole.instructions[i].recipes[choice.variants[i]]];
+  }
+  bool isOfHost(const Recipe &r) const { return whole.isBeside(r); }
+
+  /// Finds the fastest move that writes each device value, and the fastest one
+  /// that reads it.
+  void indexMoves() {
+    fetches.assign(whole.values.size(), kNone);
+    stashes.assign(whole.values.size(), kNone);
+    auto offer = [&](RecipeId &known, RecipeId r) {
+      if (known == kNone || whole.recipes[r].cost < whole.recipes[known].cost)
+        known = r;
+    };
+    for (size_t i = 0; i < whole.recipes.size(); ++i) {
+      const Recipe &r = whole.recipes[i];
+      if (whole.isFetch(r))
+        offer(fetches[r.writes[0]], RecipeId(i));
+      else if (whole.isStash(r))
+        offer(stashes[r.reads[0]], RecipeId(i));
+    }
+  }
+
+  void addValues() {
+    projected.assign(whole.values.size(), kNone);
+    for (size_t v = 0; v < whole.values.size(); ++v)
+      if (isOnDevice(ValueId(v)) && isAtHome(ValueId(v)) &&
+          isPersistent(ValueId(v)))
+        at(ValueId(v));
+  }
+  /// The projection of the value, added if it doesn't exist yet.
+  ValueId at(ValueId v) {
+    if (projected[v] != kNone)
+      return projected[v];
+    Value value = whole.values[v];
+    value.formOf = kNone;
+    if (value.kind == ValueKind::Persistent && !isAtHome(v)) {
+      value.kind = ValueKind::Temporary;
+      value.updates = kNone;
+    } else if (value.updates != kNone) {
+      value.updates = at(value.updates);
+    }
+    if (value.carriedFrom != kNone)
+      value.carriedFrom = at(value.carriedFrom);
+    if (value.initial != kNone) {
+      value.initial = at(value.initial);
+      result.problem.values[value.initial].pinned = true;
+    }
+    return projected[v] = addValue(std::move(value), v);
+  }
+
+  /// A value from a home elsewhere comes anew in each segment, as a value of
+  /// its own: held from one segment to the next, it would be alive in every
+  /// trip.
+  void forgetFetched() {
+    const bool isLoop = whole.segments[segment].trips > 1;
+    for (size_t v = 0; v < whole.values.size(); ++v)
+      if ((isFetched[v] && isPersistent(ValueId(v)) &&
+           !(isLoop && isHeld[v])) ||
+          (comesAnew[v] && isThere[v])) {
+        isThere[v] = isFetched[v] = 0;
+        projected[v] = kNone;
+      }
+  }
+
+  /// Before a loop, fetches its inputs that are to be held over its trips.
+  absl::Status fetchHeld() {
+    const size_t next = size_t(segment) + 1;
+    if (next == whole.segments.size() || whole.segments[segment].trips > 1 ||
+        whole.segments[next].trips == 1)
+      return absl::OkStatus();
+    for (InstructionId i : whole.segments[next].instructions)
+      for (ValueId v : chosen(i).reads)
+        if (isHeld[v] && !isThere[v])
+          if (absl::Status status = addFetch(v); !status.ok())
+            return status;
+    return absl::OkStatus();
+  }
+
+  ValueId addValue(Value value, ValueId of) {
+    result.values.push_back(of);
+    return result.problem.addValue(std::move(value));
+  }
+
+  /// Finds contents of the device that work on the host reads.
+  void findStashed() {
+    isStashed.assign(whole.values.size(), 0);
+    isCarried = isStashed;
+    std::vector<char> isMadeThere(whole.values.size(), 0);
+    for (const Segment &s : whole.segments)
+      for (InstructionId i : s.instructions)
+        if (const Recipe &r = chosen(i); isOfHost(r)) {
+          for (ValueId v : r.reads)
+            if (ValueId main = whole.contentOf(v);
+                home[v] != v && !isMadeThere[main])
+              isStashed[main] = 1;
+          for (ValueId v : r.writes)
+            isMadeThere[whole.contentOf(v)] = 1;
+        }
+    for (const Value &value : whole.values)
+      if (value.carriedFrom != kNone)
+        isCarried[whole.contentOf(value.carriedFrom)] = 1;
+  }
+
+  int64_t priceOf(RecipeId move) const {
+    const double seconds = std::isinf(price) ? 1 : price;
+    return std::max<int64_t>(
+        1, int64_t(double(whole.recipes[move].cost) * seconds));
+  }
+
+  void origin(Projection::Kind kind, RecipeId recipe,
+              InstructionId instruction = kNone, RecipeId stash = kNone) {
+    result.origins.push_back({kind, recipe, instruction, stash});
+  }
+
+  /// A kernel's recipe without values of other spaces.
+  Recipe kernel(const Recipe &r) {
+    Recipe k = r;
+    k.reads.clear(), k.writes.clear(), k.overwrites.clear();
+    for (ValueId v : r.reads)
+      k.reads.push_back(at(v));
+    for (ValueId v : r.writes)
+      k.writes.push_back(at(v));
+    for (const Overwrite &o : r.overwrites)
+      k.overwrites.push_back({at(o.read), at(o.written), o.must});
+    for (ValueId v : r.writes)
+      if (isPersistent(v) && isAtHome(v))
+        updateInPlace(k, at(v));
+    k.instruction = kNone; // Segments have the same numbers.
+    return k;
+  }
+
+  /// With one space, every update is in place.
+  void updateInPlace(Recipe &r, ValueId written) {
+    const ValueId old = result.problem.values[written].updates;
+    if (std::find(r.reads.begin(), r.reads.end(), old) == r.reads.end())
+      r.reads.push_back(old);
+    for (Overwrite &o : r.overwrites)
+      if (o.read == old && o.written == written) {
+        o.must = true;
+        return;
+      }
+    r.overwrites.push_back({old, written, true});
+  }
+
+  absl::Status addFetch(ValueId v) {
+    RecipeId move = fetches[v];
+    if (move == kNone)
+      return absl::NotFoundError(absl::StrCat(
+          "nothing fetches '", whole.values[v].name, "' to the device"));
+    Recipe r;
+    r.name = whole.recipes[move].name;
+    r.writes = {at(v)};
+    r.cost = priceOf(move);
+    r.recomputable = true;
+    if (ValueId mark = comesAnew[v] ? marks[v] : markOf(v); mark != kNone)
+      r.reads = {mark};
+    result.problem.addInstruction(segment, std::move(r));
+    origin(Projection::Kind::Fetch, move);
+    isThere[v] = isFetched[v] = 1;
+    return absl::OkStatus();
+  }
+
+  absl::Status addStash(ValueId v) {
+    RecipeId move = stashes[v];
+    if (move == kNone)
+      return absl::NotFoundError(
+          absl::StrCat("nothing stashes '", whole.values[v].name, "' away"));
+    Recipe r;
+    r.name = whole.recipes[move].name;
+    r.reads = {at(v)};
+    if (whole.values[v].kind == ValueKind::Temporary) {
+      // The mark keeps a fetch from running before the stash.
+      Value mark;
+      mark.name = whole.values[v].name + " there";
+      marks[v] = addValue(mark, kNone);
+      r.writes = {marks[v]};
+    } else {
+      endOldHome(v, r);
+    }
+    result.problem.addInstruction(segment, std::move(r));
+    origin(Projection::Kind::Stash, move);
+    hasStash[v] = 1;
+    return absl::OkStatus();
+  }
+
+  /// Once `r` has brought `v` home, nothing can fetch the old version from
+  /// there.
+  void endOldHome(ValueId v, Recipe &r) {
+    const ValueId old = whole.values[v].updates;
+    const ValueId mark = old == kNone ? kNone : marks[whole.contentOf(old)];
+    if (mark == kNone)
+      return;
+    Value after = result.problem.values[mark];
+    after.name += "'";
+    after.updates = mark;
+    const ValueId next = addValue(after, kNone);
+    r.reads.push_back(mark);
+    r.writes.push_back(next);
+    r.overwrites.push_back({mark, next, true});
+  }
+
+  /// A mark of no bytes: a fetch of `v` from its home reads it, and the work
+  /// that overwrites the home replaces it. kNone: no work overwrites the home.
+  ValueId markOf(ValueId v) {
+    ValueId main = whole.contentOf(v);
+    if (!isOverwritten[main])
+      return kNone;
+    if (marks[main] == kNone) {
+      Value mark;
+      mark.name = whole.values[main].name + " there";
+      mark.kind = ValueKind::Persistent;
+      marks[main] = addValue(mark, kNone);
+    }
+    return marks[main];
+  }
+
+  absl::Status addInstruction(InstructionId i) {
+    if (isOfHost(chosen(i)))
+      return addWork(i);
+    const std::vector<RecipeId> &recipes = whole.instructions[i].recipes;
+    const Recipe &first = chosen(i);
+    for (ValueId v : first.reads)
+      if (!isThere[v])
+        if (absl::Status status = addFetch(v); !status.ok())
+          return status;
+    InstructionId made = result.problem.addInstruction(segment, kernel(first));
+    origin(Projection::Kind::Kernel, recipes[choice.variants[i]], i);
+    for (RecipeId r : recipes) {
+      const Recipe &other = whole.recipes[r];
+      bool canRun =
+          std::all_of(other.reads.begin(), other.reads.end(),
+                      [&](ValueId v) { return isOnDevice(v) && isThere[v]; });
+      if (&other == &first || other.engine != 0 || !canRun)
+        continue;
+      result.problem.addVariant(made, kernel(other));
+      origin(Projection::Kind::Kernel, r, i);
+    }
+    for (ValueId v : first.writes) {
+      isThere[v] = 1;
+      madeIn[v] = segment;
+      bool leaves = isPersistent(v) && !isAtHome(v);
+      // A carried value is stashed where the host reads it: after the last
+      // trip.
+      if (leaves || comesAnew[v] ||
+          (isStashed[whole.contentOf(v)] && !isCarried[v]))
+        if (absl::Status status = addStash(v); !status.ok())
+          return status;
+    }
+    return absl::OkStatus();
+  }
+
+  void start() {
+    isThere.assign(whole.values.size(), 0);
+    hasStash = isFetched = isThere;
+    madeIn.assign(whole.values.size(), kNone);
+    isOverwritten.assign(whole.values.size(), 0);
+    comesAnew = isHeld = isOverwritten;
+    for (ValueId v : choice.loops.anew)
+      comesAnew[v] = 1;
+    for (ValueId v : choice.loops.held)
+      isHeld[v] = 1;
+    marks.assign(whole.values.size(), kNone);
+    for (size_t v = 0; v < whole.values.size(); ++v) {
+      const Value &value = whole.values[v];
+      isThere[v] = isOnDevice(ValueId(v)) &&
+                   (value.kind == ValueKind::Carried ||
+                    (isPersistent(ValueId(v)) && value.updates == kNone &&
+                     isAtHome(ValueId(v))));
+      if (value.updates != kNone && isAtHome(ValueId(v)) && value.space != 0)
+        isOverwritten[whole.contentOf(value.updates)] = 1;
+    }
+  }
+
+  absl::Status addWork(InstructionId i) {
+    const Recipe &r = chosen(i);
+    for (ValueId v : r.reads) {
+      ValueId main = whole.contentOf(v);
+      if (isStashed[main] && isThere[main] && !hasStash[main])
+        if (absl::Status status = addStash(main); !status.ok())
+          return status;
+    }
+    Recipe work;
+    work.name = r.name;
+    for (ValueId v : r.writes)
+      if (isAtHome(v))
+        endOldHome(v, work);
+    result.problem.addInstruction(segment, std::move(work));
+    origin(Projection::Kind::Work,
+           whole.instructions[i].recipes[choice.variants[i]], i);
+    for (ValueId v : r.writes)
+      if (ValueId main = whole.contentOf(v);
+          isPersistent(main) && isAtHome(main) && isOnDevice(main))
+        if (absl::Status status = addReturn(main); !status.ok())
+          return status;
+    return absl::OkStatus();
+  }
+
+  /// Fetches a result of the host to its home on the device, in the old
+  /// content's place.
+  absl::Status addReturn(ValueId v) {
+    RecipeId move = fetches[v];
+    if (move == kNone)
+      return absl::NotFoundError(absl::StrCat(
+          "nothing fetches '", whole.values[v].name, "' to the device"));
+    Recipe r;
+    r.name = whole.recipes[move].name;
+    r.writes = {at(v)};
+    if (ValueId old = whole.values[v].updates; old != kNone) {
+      r.reads = {at(old)};
+      r.overwrites = {{at(old), at(v), true}};
+    }
+    result.problem.addInstruction(segment, std::move(r));
+    origin(Projection::Kind::Fetch, move);
+    isThere[v] = 1;
+    return absl::OkStatus();
+  }
+
+  /// Adds kernels that only recompute, and fetches of values that kernels make.
+  void addRecomputations() {
+    auto isUsable = [&](ValueId v) { return isOnDevice(v) && isThere[v]; };
+    for (size_t i = 0; i < whole.recipes.size(); ++i) {
+      const Recipe &r = whole.recipes[i];
+      if (r.engine != 0 || r.instruction != kNone ||
+          !std::all_of(r.reads.begin(), r.reads.end(), isUsable) ||
+          !std::all_of(r.writes.begin(), r.writes.end(), isUsable))
+        continue;
+      result.problem.addRecipe(kernel(r));
+      origin(Projection::Kind::Kernel, RecipeId(i));
+    }
+    if (std::isinf(price))
+      return;
+    for (size_t v = 0; v < whole.values.size(); ++v) {
+      const Value &value = whole.values[v];
+      if (value.space != 0 || value.kind != ValueKind::Temporary ||
+          value.pinned || !isThere[v] || isFetched[v] || isCarried[v] ||
+          fetches[v] == kNone || stashes[v] == kNone)
+        continue;
+      Recipe r;
+      r.name = whole.recipes[fetches[v]].name;
+      r.writes = {at(v)};
+      r.cost = priceOf(fetches[v]) + (hasStash[v] ? 0 : priceOf(stashes[v]));
+      r.recomputable = true;
+      if (marks[v] != kNone)
+        r.reads = {marks[v]};
+      if (whole.segments[madeIn[v]].trips > 1)
+        r.segment = madeIn[v];
+      result.problem.addRecipe(std::move(r));
+      origin(Projection::Kind::Fetch, fetches[v], kNone, stashes[v]);
+    }
+  }
+
+  const Problem &whole;
+  const SpaceChoice &choice;
+  const double price;
+  Projection result;
+  SegmentId segment = kNone; // The current one.
+  std::vector<ValueId> home, projected, marks;
+  std::vector<RecipeId> fetches, stashes;
+  /// Per value: there so far, fetched first, stashed. Per main form: read by
+  /// work, overwritten at home by work.
+  std::vector<char> isThere, isFetched, hasStash, isStashed, isOverwritten;
+  std::vector<char> isCarried;         // To the next trip, of main forms.
+  std::vector<char> comesAnew, isHeld; // `LoopChoice`.
+  std::vector<SegmentId> madeIn;       // By a kernel.
+};
+
+} // namespace
+
+SpaceChoice tmc::planning::plainChoice(const Problem &problem) {
+  return {{}, std::vector<int32_t>(problem.instructions.size(), 0)};
+}
+
+absl::StatusOr<Projection> tmc::planning::project(const Problem &problem,
+                                                  const SpaceChoice &choice,
+                                                  double price) {
+  return Projector(problem, choice, price).run();
+}
+
+int64_t tmc::planning::leastMakespan(const Problem &problem,
+                                     const Projection &projection) {
+  using Kind = Projection::Kind;
+  const Problem &device = projection.problem;
+  std::vector<int64_t> there(problem.values.size(), 0); // In this trip.
+  int64_t makespan = 0;
+  for (const Segment &segment : device.segments) {
+    std::vector<int64_t> load(problem.engines.size(), 0);
+    std::fill(there.begin(), there.end(), 0);
+    for (InstructionId i : segment.instructions) {
+      const Projection::Origin *origin = nullptr;
+      int64_t cost = 0;
+      for (RecipeId r : device.instructions[i].recipes)
+        if (const Projection::Origin &is = projection.origins[r];
+            !origin || problem.recipes[is.recipe].cost < cost)
+          origin = &is, cost = problem.recipes[is.recipe].cost;
+      const Recipe &recipe = problem.recipes[origin->recipe];
+      int64_t &engine = load[recipe.engine];
+      if (origin->kind == Kind::Work)
+        for (ValueId v : recipe.reads)
+          engine = std::max(engine, there[problem.contentOf(v)]);
+      engine += cost;
+      if (origin->kind == Kind::Stash)
+        there[problem.contentOf(recipe.reads[0])] = load[0] + cost;
+    }
+    makespan += segment.trips * *std::max_element(load.begin(), load.end());
+  }
+  return makespan;
+}

@@ -1,0 +1,331 @@
+#include "compiler/planning/moves/Transfers.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Rounds of places and times, and rounds without gain; more rounds changed
+/// little in measurements.
+constexpr int kRounds = 6, kIdleRounds = 2;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 2;
+
+} // namespace
+
+Transfers::Transfers(const Problem &whole,
+                     std::vector<TransferSegment> segments,
+                     std::vector<int64_t> costs, std::vector<int64_t> live,
+                     int64_t limit)
+    : whole(whole), segments(std::move(segments)), costs(std::move(costs)),
+      live(std::move(live)), limit(limit), places(this->costs.size()),
+      begin(places + 1, 0), clock(whole), stashedAt(whole.values.size(), 0) {
+  for (size_t e = 0; e < places; ++e)
+    begin[e + 1] = begin[e] + std::max<int64_t>(0, this->costs[e]);
+}
+
+int64_t Transfers::place(bool isEager) {
+  workEnd.assign(works.size(), kNever);
+  fetchStart.assign(fetches.size(), -1);
+  std::vector<Transfer> best[3];
+  std::vector<int32_t> queues[3];
+  int64_t least = kNever;
+  int idle = 0;
+  for (int i = 0; i < kRounds && idle < kIdleRounds; ++i) {
+    round(isEager);
+    const int64_t makespan = takeTimes();
+    if (makespan < least) {
+      least = makespan, idle = 0;
+      best[0] = stashes, best[1] = fetches, best[2] = works;
+      queues[0] = outQueue, queues[1] = inQueue, queues[2] = hostQueue;
+    } else {
+      ++idle;
+    }
+  }
+  auto sorted = [](const std::vector<Transfer> &all,
+                   const std::vector<int32_t> &queue) {
+    std::vector<Transfer> made;
+    made.reserve(all.size());
+    for (int32_t i : queue)
+      made.push_back(all[i]);
+    return made;
+  };
+  stashes = sorted(best[0], queues[0]);
+  fetches = sorted(best[1], queues[1]);
+  works = sorted(best[2], queues[2]);
+  return least;
+}
+
+void Transfers::round(bool isEager) {
+  room.resize(live.size());
+  for (size_t e = 0; e < live.size(); ++e)
+    room[e] = limit - live[e];
+  placeStashes();
+  placeWorks();
+  placeFetches(isEager);
+  placeReturns();
+}
+
+/// The first place that is reached at `time` or later.
+size_t Transfers::entryAt(int64_t time) const {
+  return size_t(std::lower_bound(begin.begin(), begin.end(), time) -
+                begin.begin());
+}
+
+void Transfers::take(size_t from, size_t to, int64_t bytes) {
+  for (size_t e = from; e < to; ++e)
+    room[e] -= bytes;
+}
+
+/// Each stash begins as soon as its value is made and the link is free; a copy
+/// begins where the link is idle, or where its work needs it.
+void Transfers::placeStashes() {
+  outQueue.clear();
+  std::vector<size_t> wanted(stashes.size());
+  std::vector<int32_t> copies;
+  for (size_t i = 0; i < stashes.size(); ++i)
+    if (stashes[i].isIdle)
+      copies.push_back(int32_t(i));
+  std::stable_sort(copies.begin(), copies.end(), [&](int32_t a, int32_t b) {
+    return works[stashes[a].work].first < works[stashes[b].work].first;
+  });
+  int64_t now = 0; // Time when the link is free.
+  size_t copy = 0, place = 0;
+  auto add = [&](int32_t i, size_t start) {
+    Transfer &t = stashes[i];
+    t.start = place = std::max(start, place);
+    now = std::max(now, begin[t.start]) + whole.recipes[t.recipe].cost;
+    wanted[i] = std::min(entryAt(now), t.end);
+    outQueue.push_back(i);
+  };
+  auto mostOf = [&](const Transfer &t) {
+    return std::max(t.first, works[t.work].first);
+  };
+  for (size_t i = 0; i < stashes.size(); ++i) {
+    const Transfer &t = stashes[i];
+    if (t.isIdle)
+      continue;
+    for (; copy < copies.size(); ++copy) {
+      const Transfer &next = stashes[copies[copy]];
+      const int64_t from = std::max(now, begin[next.first]);
+      if (next.first > t.first ||
+          (from + whole.recipes[next.recipe].cost > begin[t.first] &&
+           works[next.work].first > t.first))
+        break;
+      add(copies[copy], std::clamp(entryAt(from), next.first,
+                                   std::min(t.first, mostOf(next))));
+    }
+    add(int32_t(i), t.first);
+  }
+  for (; copy < copies.size(); ++copy) {
+    const Transfer &next = stashes[copies[copy]];
+    add(copies[copy], std::clamp(entryAt(now), next.first, mostOf(next)));
+  }
+  std::fill(stashedAt.begin(), stashedAt.end(), places);
+  for (const Transfer &t : fetches) // Where a value first comes back.
+    if (!t.isIdle)
+      stashedAt[t.value] = std::min(stashedAt[t.value], t.first);
+  // The last first: one that must end early makes earlier ones end early too.
+  size_t latest = places;
+  for (size_t k = outQueue.size(); k-- > 0;) {
+    Transfer &t = stashes[outQueue[k]];
+    size_t end = std::min(
+        {wanted[outQueue[k]], latest, t.nextWrite, stashedAt[t.value]});
+    if (t.isIdle)
+      end = std::min(end, works[t.work].last);
+    end = std::max(end, t.start);
+    size_t done = t.isIdle ? end : std::min(t.last, end);
+    while (done < end && done < room.size() && room[done] >= t.bytes)
+      ++done;
+    if (done > t.last && !t.isIdle)
+      take(t.last, done, t.bytes);
+    t.done = done;
+    latest = std::min(latest, done);
+  }
+  for (size_t k = 0; k < outQueue.size(); ++k) { // Not before its own start.
+    Transfer &t = stashes[outQueue[k]];
+    t.done = std::max(t.done, t.start);
+    if (k)
+      t.done = std::max(t.done, stashes[outQueue[k - 1]].done);
+  }
+}
+
+/// Work that overwrites its inputs starts where they have been copied.
+void Transfers::placeWorks() {
+  for (Transfer &t : works)
+    t.start = t.first;
+  for (const Transfer &t : stashes)
+    if (t.isIdle)
+      works[t.work].start = std::max(works[t.work].start, t.done);
+  hostQueue.resize(works.size());
+  for (size_t i = 0; i < works.size(); ++i)
+    hostQueue[i] = int32_t(i);
+  std::stable_sort(
+      hostQueue.begin(), hostQueue.end(),
+      [&](int32_t a, int32_t b) { return works[a].start < works[b].start; });
+  for (Transfer &t : works)
+    t.done = t.end;
+}
+
+/// Each fetch ends when it is wanted, or when the next one must begin.
+void Transfers::placeFetches(bool isEager) {
+  std::vector<size_t> wanted(fetches.size());
+  int64_t next = kNever;
+  for (size_t i = fetches.size(); i-- > 0;) {
+    const Transfer &t = fetches[i];
+    if (t.isIdle)
+      continue;
+    next = std::min(next, begin[t.done]) - whole.recipes[t.recipe].cost;
+    // Before the last place that is reached by then.
+    size_t at = entryAt(next);
+    if (at > 0 && (at >= begin.size() || begin[at] > next))
+      --at;
+    wanted[i] = next < 0 || isEager ? 0 : at;
+  }
+  // Where a value is elsewhere from. Works are waited for.
+  std::fill(stashedAt.begin(), stashedAt.end(), 0);
+  for (const Transfer &t : stashes)
+    stashedAt[t.value] = t.done;
+  for (const Transfer &t : works)
+    for (ValueId v : whole.recipes[t.recipe].writes)
+      stashedAt[whole.contentOf(v)] = t.start;
+  size_t earliest = 0;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    Transfer &t = fetches[i];
+    if (t.isIdle)
+      continue;
+    const size_t latest = std::min(t.first, t.done);
+    const size_t least =
+        std::max({earliest, t.last, t.begin, stashedAt[t.value], wanted[i]});
+    size_t start = latest;
+    while (start > least && start > 0 && room[start - 1] >= t.bytes)
+      --start;
+    if (start < latest)
+      take(start, latest, t.bytes);
+    t.start = std::max(start, std::min(earliest, t.done));
+    earliest = std::max(earliest, t.start);
+  }
+}
+
+/// Places returns of updated contents where the link to the device is idle.
+void Transfers::placeReturns() {
+  std::vector<int32_t> returns;
+  for (size_t i = 0; i < fetches.size(); ++i)
+    if (fetches[i].isIdle)
+      returns.push_back(int32_t(i));
+  std::stable_sort(returns.begin(), returns.end(), [&](int32_t a, int32_t b) {
+    const Transfer &x = works[fetches[a].work], &y = works[fetches[b].work];
+    return std::pair(workEnd[fetches[a].work], x.start) <
+           std::pair(workEnd[fetches[b].work], y.start);
+  });
+  inQueue.clear();
+  int64_t now = 0;
+  size_t next = 0, place = 0;
+  auto add = [&](int32_t i, size_t start) {
+    Transfer &t = fetches[i];
+    t.start = place = std::max({start, place, t.begin});
+    inQueue.push_back(i);
+  };
+  auto addReturn = [&](size_t most) {
+    const int32_t i = returns[next++];
+    const Transfer &t = fetches[i];
+    const int64_t from = std::max(now, workEnd[t.work]);
+    const size_t least = std::max({t.last, works[t.work].start, t.begin});
+    add(i, std::clamp(entryAt(from), least, std::max(least, most)));
+    now = std::max(now, from) + whole.recipes[t.recipe].cost;
+  };
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const Transfer &t = fetches[i];
+    if (t.isIdle)
+      continue;
+    const int64_t from =
+        std::max(now, fetchStart[i] >= 0 ? fetchStart[i] : begin[t.start]);
+    auto goesBefore = [&](const Transfer &r) {
+      return r.end < t.begin ||
+             (std::max(r.last, works[r.work].start) <= t.start &&
+              std::max(now, workEnd[r.work]) + whole.recipes[r.recipe].cost <=
+                  from);
+    };
+    while (next < returns.size() && goesBefore(fetches[returns[next]]))
+      addReturn(std::min(t.start, fetches[returns[next]].end));
+    add(int32_t(i), t.start);
+    now = std::max(now, begin[t.start]) + whole.recipes[t.recipe].cost;
+  }
+  while (next < returns.size())
+    addReturn(fetches[returns[next]].end);
+  // Ends stand in the order of starts.
+  size_t latest = places;
+  for (size_t k = inQueue.size(); k-- > 0;) {
+    Transfer &t = fetches[inQueue[k]];
+    if (t.isIdle)
+      t.done = std::min(t.end, latest);
+    latest = std::min(latest, t.done);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The clock
+//===----------------------------------------------------------------------===//
+
+/// Times at which places are reached in the list (R12); returns the makespan.
+int64_t Transfers::takeTimes() {
+  stashEnd.resize(stashes.size()), fetchStart.resize(fetches.size());
+  workEnd.resize(works.size());
+  clock.reset();
+  int64_t makespan = 0;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const int64_t from = clock.compute;
+    takeTimes(s);
+    clock.border();
+    makespan += segments[s].trips * (clock.compute - from);
+  }
+  return makespan;
+}
+
+void Transfers::takeTimes(size_t segment) {
+  const size_t first = segment ? segments[segment - 1].end + 1 : 0,
+               last = segments[segment].end;
+  auto firstOf = [&](const std::vector<Transfer> &all,
+                     const std::vector<int32_t> &queue) {
+    return size_t(
+        std::partition_point(queue.begin(), queue.end(),
+                             [&](int32_t i) { return all[i].end < first; }) -
+        queue.begin());
+  };
+  size_t stash = firstOf(stashes, outQueue), fetch = firstOf(fetches, inQueue),
+         work = firstOf(works, hostQueue);
+  size_t stashDone = stash, fetchDone = fetch;
+  auto recipeOf = [&](const Transfer &t) -> const Recipe & {
+    return whole.recipes[t.recipe];
+  };
+  auto start = [&](const Transfer &t) { return clock.start(recipeOf(t)); };
+  for (size_t e = first; e <= last; ++e) {
+    for (; stash < outQueue.size() && stashes[outQueue[stash]].start == e;
+         ++stash) {
+      const int32_t i = outQueue[stash];
+      stashEnd[i] = start(stashes[i]) + recipeOf(stashes[i]).cost;
+    }
+    for (; stashDone < stash && stashes[outQueue[stashDone]].done == e;
+         ++stashDone)
+      clock.end(recipeOf(stashes[outQueue[stashDone]]),
+                stashEnd[outQueue[stashDone]]);
+    for (; work < hostQueue.size() && works[hostQueue[work]].start == e;
+         ++work) {
+      const int32_t i = hostQueue[work];
+      workEnd[i] = start(works[i]) + recipeOf(works[i]).cost;
+    }
+    for (; fetch < inQueue.size() && fetches[inQueue[fetch]].start == e;
+         ++fetch)
+      fetchStart[inQueue[fetch]] = start(fetches[inQueue[fetch]]);
+    for (; fetchDone < fetch && fetches[inQueue[fetchDone]].done == e;
+         ++fetchDone) {
+      const Transfer &t = fetches[inQueue[fetchDone]];
+      clock.end(recipeOf(t), fetchStart[inQueue[fetchDone]] + recipeOf(t).cost);
+    }
+    begin[e] = clock.compute;
+    if (e < places && costs[e] > 0)
+      clock.compute += costs[e];
+  }
+  begin[places] = clock.compute;
+}

@@ -1,0 +1,131 @@
+// Where transfers are placed.
+
+#include "compiler/planning/moves/Moves.h"
+#include "compiler/planning/laboratory/GenerateStep.h"
+#include "compiler/planning/model/Timeline.h"
+#include "compiler/planning/model/Verify.h"
+#include "compiler/planning/moves/UpdateGroups.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// The step with each update right behind what makes its gradient.
+Problem updatedEarly(Problem p) {
+  std::vector<InstructionId> &order = p.segments[0].instructions;
+  auto own = [&](InstructionId i) -> const Recipe & {
+    return p.recipes[p.instructions[i].recipes[0]];
+  };
+  auto isUpdate = [&](InstructionId i) {
+    return p.instructions[i].recipes.size() > 1;
+  };
+  std::vector<InstructionId> early;
+  for (InstructionId i : order) {
+    if (isUpdate(i))
+      continue;
+    early.push_back(i);
+    for (InstructionId u : order)
+      if (isUpdate(u) && std::ranges::any_of(own(i).writes, [&](ValueId v) {
+            return std::ranges::count(own(u).reads, v) > 0;
+          }))
+        early.push_back(u);
+  }
+  EXPECT_EQ(early.size(), order.size());
+  order = early;
+  EXPECT_TRUE(check(p).ok()) << check(p).message();
+  return p;
+}
+
+struct Step {
+  explicit Step(const StepOptions &shape)
+      : problem(updatedEarly(generateStep(shape))),
+        groups(findUpdateGroups(problem)) {}
+
+  /// The base list with these modes, verified.
+  MovedPlan planOf(const UpdateModes &modes) const {
+    const SpaceChoice choice = choiceOf(problem, groups, modes);
+    absl::StatusOr<Projection> projection = project(problem, choice, 1);
+    EXPECT_TRUE(projection.ok()) << projection.status().message();
+    absl::StatusOr<MovedPlan> plan =
+        placeMoves(problem, choice, *projection,
+                   baseSolution(projection->problem), /*liveBytes=*/-1);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    const Claim claim{plan->peakBytes[0],
+                      plan->makespan,
+                      -1,
+                      {plan->peakBytes.begin() + 1, plan->peakBytes.end()}};
+    std::optional<std::string> fault =
+        verifySolution(problem, plan->solution, claim);
+    EXPECT_FALSE(fault) << *fault;
+    return *std::move(plan);
+  }
+  UpdateModes all(GroupMode mode) const {
+    UpdateModes modes;
+    for (const UpdateGroup &group : groups.all)
+      modes.push_back(possibleMode(group, mode));
+    return modes;
+  }
+
+  Problem problem;
+  UpdateGroups groups;
+};
+
+StepOptions shapeOf(int64_t gigabytes) {
+  StepOptions shape;
+  shape.layers = 8;
+  shape.linkBandwidth = gigabytes * 1'000'000'000;
+  return shape;
+}
+
+} // namespace
+
+/// Parameters at home on the device go to the host while the link waits for
+/// gradients, and come back while later updates run there.
+TEST(Transfers, CopiesAndReturnsGoWhereLinksHaveTime) {
+  const Step step(shapeOf(12));
+  ASSERT_EQ(step.groups.hostable, 8u);
+  const MovedPlan plan = step.planOf(step.all(GroupMode::Returned));
+  const Problem &p = step.problem;
+  size_t copies = 0, returns = 0, lastKernel = 0, firstUpdate = 0, i = 0;
+  std::vector<size_t> copiedAt, returnedAt;
+  for (const Execution &e : plan.solution.segments[0]) {
+    const Recipe &r = p.recipes[e.recipe];
+    const EngineKind kind = p.engines[r.engine].kind;
+    const bool isParameter =
+        p.values[r.writes[0]].valueClass == ValueClass::Parameter;
+    if (kind == EngineKind::Compute)
+      lastKernel = i;
+    if (kind == EngineKind::Host && firstUpdate == 0)
+      firstUpdate = i;
+    if (e.phase == Phase::Start && isParameter) {
+      if (kind == EngineKind::DeviceToHost)
+        copiedAt.push_back(i), ++copies;
+      else if (kind == EngineKind::HostToDevice)
+        returnedAt.push_back(i), ++returns;
+    }
+    ++i;
+  }
+  EXPECT_EQ(copies, 8u);
+  EXPECT_EQ(returns, 8u);
+  // Most copies go in the forward part, before any update.
+  EXPECT_GE(std::count_if(copiedAt.begin(), copiedAt.end(),
+                          [&](size_t at) { return at < firstUpdate; }),
+            6);
+  EXPECT_GE(std::count_if(returnedAt.begin(), returnedAt.end(),
+                          [&](size_t at) { return at < lastKernel; }),
+            4);
+  // All at the end, one after the other, would take longer.
+  const MovedPlan base = step.planOf(plainModes(step.groups));
+  int64_t link = 0;
+  for (const Recipe &r : p.recipes)
+    if (p.engines[r.engine].kind == EngineKind::HostToDevice &&
+        p.values[r.writes[0]].valueClass == ValueClass::Parameter &&
+        p.values[r.writes[0]].updates != kNone)
+      link += r.cost;
+  EXPECT_GT(link, 0);
+  EXPECT_LT(plan.makespan, base.makespan + link);
+}
