@@ -128,12 +128,19 @@ std::string choosePlanner(Arguments &args) {
 }
 
 /// Reports why a planner has no answer. A problem that is too large for an
-/// exact planner is unsupported, and a wrong answer is the planner's fault.
-int failPlanner(const std::string &file, const absl::Status &status) {
+/// exact planner is unsupported, and a wrong answer is the planner's fault. A
+/// rule finds none where a move that it needs isn't offered.
+int failPlanner(const std::string &file, const Problem &problem,
+                const absl::Status &status) {
+  if (absl::IsNotFound(status)) {
+    note(std::string(status.message()));
+    return fail(kBudget, "no plan fits " +
+                             std::to_string(problem.spaces[0].budgetBytes) +
+                             " bytes");
+  }
   const int code =
       absl::IsUnimplemented(status) || absl::IsResourceExhausted(status)
           ? kUnsupported
-      : absl::IsNotFound(status)    ? kBudget
       : absl::IsUnavailable(status) ? kWorld
       : absl::IsInternal(status)    ? kDefect
                                     : kInput;
@@ -155,7 +162,7 @@ int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
         int64_t(__int128(problem.spaces[0].budgetBytes) * i / steps);
     absl::StatusOr<const Plan *> found = cache.fit(budget);
     if (!found.ok())
-      return failPlanner(file, found.status());
+      return failPlanner(file, problem, found.status());
     fits = *found;
     if (fits)
       printf("%lld %lld %lld\n", (long long)budget, (long long)(*found)->cost,
@@ -296,7 +303,7 @@ int solveOffload(int argc, char **argv) {
   options.budgetBytes = problem.spaces[0].budgetBytes;
   absl::StatusOr<Plan> plan = planBy(planner, problem, options);
   if (!plan.ok())
-    return failPlanner(args.file, plan.status());
+    return failPlanner(args.file, problem, plan.status());
   absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
   if (!base.ok())
     return fail(kDefect,
