@@ -10,15 +10,16 @@
 //     updates, by halving.
 //   - *A price* for each second of a link, and *free bytes* for transfers in
 //     progress.
-//   - The device's plan with both (`Projection.h`, `solve`), and its moves
-//     (`Moves.h`).
+//   - The device's plan with both (`moves/Projection.h`, `solve`), and its
+//   moves
+//     (`moves/Moves.h`).
 //
 // Values for which the host has no room go on to a file, if there is one
 // (`moves/FileMoves.h`): each plan decides this by the host's bytes.
 //
 // The fastest plan that fits all budgets wins. The candidates include the plans
-// of `solve` without moves and those of published rules (`kRules`): a step is
-// never slower than with these.
+// of `solve` without moves and those of published rules (`kOffloadRules`): a
+// step is never slower than with these.
 //
 // Most choices need no plan. The busiest engine's own work is a lower bound on
 // the time of a choice. If this bound, or the bound of all choices

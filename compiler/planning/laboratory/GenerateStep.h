@@ -3,7 +3,7 @@
 //
 // A step of `layers` equal layers. Each has a parameter with two moments, an
 // activation that its backward part needs, and a gradient. With several
-// micro-batches the gradient is accumulated in a body of exact trips. Every
+// micro-batches the gradient is accumulated in a body of several trips. Every
 // parameter, moment, saved activation and gradient may also be on the host, and
 // in a file if there is one; every update may run on the host. So keeping,
 // recomputing, offloading activations, offloading moments and updating on the

@@ -78,8 +78,7 @@ struct OptimalPlan {
 
 /// The fastest plan within the budgets of all spaces; none if the search proves
 /// that no plan is below the limit. Errors: Unimplemented if the problem is too
-/// large or has loops without exact trips; ResourceExhausted after too many
-/// states. `problem` must pass `check`.
+/// large; ResourceExhausted after too many states. `problem` must pass `check`.
 absl::StatusOr<std::optional<OptimalPlan>>
 planOptimum(const Problem &problem, const OptimumLimits &limits = {});
 

@@ -25,10 +25,9 @@
 //     with a home on the device are fetched after it. It ends the life of the
 //     contents that it overwrites: they are fetched before it, or not at all.
 //
-// Segments keep their trips. The projection has the loops of R7 and R8, which
-// hold at least as many bytes as the whole problem's exact loops: the values in
-// memory in the middle of all trips. A value from elsewhere is a value of its
-// own in each segment, unless `LoopChoice` holds it over a loop. Values carried
+// Segments keep their trips, which the search folds to one
+// (`search/LinearProblem.h`). A value from elsewhere is a value of its own in
+// each segment, unless `LoopChoice` holds it over a loop. Values carried
 // from trip to trip stay on the device; work that reads one stashes it after
 // the last trip.
 //

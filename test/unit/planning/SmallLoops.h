@@ -17,7 +17,7 @@ enum class LoopKind {
   Activations, // Come and go within a trip.
   Weights,     // Are fetched anew in each trip, or held over all.
   Updates,     // On either side, behind the loop; states at home on either.
-  Peeled,      // Two exact trips, and the last beside what is behind.
+  Peeled,      // Two trips, and the last beside what is behind.
   Outside,     // What is made before the loop, and read in it or behind it.
   Carried,     // The sum itself, beside activations.
 };
