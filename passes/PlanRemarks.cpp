@@ -81,7 +81,8 @@ private:
     if (gap.held)
       tell(remark::analysis(locOf(gap.value), opts("Kept")));
     else
-      tell(remark::passed(locOf(gap.value), opts("Recomputed")));
+      tell(remark::passed(locOf(gap.value),
+                          opts(gap.space ? "Moved" : "Recomputed")));
   }
 
   std::string names(const std::vector<ValueId> &values) const {
@@ -115,15 +116,19 @@ private:
   /// Reports updates with other work behind them: finds the launch after which
   /// only updates run.
   void emitEarlyUpdates() {
+    auto isKernel = [&](int32_t row) {
+      return counted.rows[row].phase != planning::Phase::Done &&
+             !problem.isMove(problem.recipes[counted.rows[row].recipe]);
+    };
     auto updates = [&](int32_t row) {
       const planning::Recipe &recipe =
           problem.recipes[counted.rows[row].recipe];
-      return llvm::any_of(recipe.writes, [&](ValueId v) {
-        return problem.values[v].updates != kNone;
-      });
+      return isKernel(row) && llvm::any_of(recipe.writes, [&](ValueId v) {
+               return problem.values[v].updates != kNone;
+             });
     };
     int32_t last = int32_t(counted.rows.size()) - 1;
-    while (last >= 0 && updates(last))
+    while (last >= 0 && (updates(last) || !isKernel(last)))
       --last;
     for (int32_t row = 0; row < last; ++row) {
       if (!updates(row))

@@ -8,6 +8,8 @@
 //     Kept         a gap between two uses of a value, held: the least cost of
 //                  recomputing the value, the worth of its bytes in the gap
 //     Recomputed   a gap that isn't held: the cost of recomputation
+//     Moved        a gap that the value spends in another space: the time of
+//                  its moves
 //     Recipe       a recomputation by another kernel than the value's: a part
 //                  of a fused one, from its kept results
 //     InPlace      a result in the storage of an operand that dies there

@@ -10,6 +10,15 @@
 // RUN: tmc-opt %s -pass-pipeline='builtin.module(train.step(tmc-plan{budget=13631488 offload=activations target=cpu:v3}),tmc-verify-phase{phase=plan},tmc-lower{target=cpu:v3},tmc-verify-phase{phase=lower},mem.program(tmc-place,tmc-verify-schedule),tmc-verify-phase{phase=place})' \
 // RUN:   | FileCheck %s --check-prefix=MEM
 
+// RUN: tmc-opt %s -pass-pipeline='builtin.module(train.step(tmc-plan{budget=13631488 offload=activations target=cpu:v3}))' \
+// RUN:   --remarks-filter=plan --remark-format=yaml --remarks-output-file=%t.yaml -o /dev/null
+// RUN: FileCheck %s --check-prefix=WHY < %t.yaml
+
+// WHY: Name: Moved
+// WHY: bytes: '4194304'
+// WHY-NOT: Name: Recomputed
+// WHY-NOT: Name: EarlyUpdate
+
 // CHECK: moved_bytes_d2h = 4194304 : i64
 // CHECK-SAME: moved_bytes_h2d = 4194304 : i64
 // CHECK-SAME: recomputed_ops = 0 : i64
