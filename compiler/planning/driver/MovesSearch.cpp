@@ -248,9 +248,10 @@ private:
     // A needed move isn't offered, or the list is invalid.
     if (absl::IsNotFound(made.status()) || isRefused(made, best.stats.refused))
       return absl::OkStatus();
-    if (made.ok())
-      offerPlan(problem, *std::move(made), best);
-    return made.status();
+    if (!made.ok())
+      return made.status();
+    offerPlan(problem, *std::move(made), best);
+    return absl::OkStatus();
   }
 
   /// The fastest plan of all, if it is faster than the best so far.
