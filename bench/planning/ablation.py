@@ -39,6 +39,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from offload import EXAMPLES, STEPS  # noqa: E402
@@ -74,7 +75,7 @@ class Answers:
     """What tmc-solve says, kept in a file by the command without its folders."""
 
     def __init__(self, solve, path):
-        self.solve, self.path, self.known = solve, path, {}
+        self.solve, self.path, self.known, self.lock = solve, path, {}, threading.Lock()
         if path and os.path.exists(path):
             with open(path) as file:
                 self.known = json.load(file)
@@ -82,11 +83,13 @@ class Answers:
     def of(self, command):
         key = " ".join(os.path.basename(word) for word in command)
         if key not in self.known:
-            self.known[key] = self.call(command)
-            if self.path:
-                with open(self.path + ".new", "w") as file:
-                    json.dump(self.known, file, indent=0, sort_keys=True)
-                os.replace(self.path + ".new", self.path)
+            answer = self.call(command)
+            with self.lock:
+                self.known[key] = answer
+                if self.path:
+                    with open(self.path + ".new", "w") as file:
+                        json.dump(self.known, file, indent=0, sort_keys=True)
+                    os.replace(self.path + ".new", self.path)
         return self.known[key]
 
     def call(self, command):
