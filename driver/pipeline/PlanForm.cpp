@@ -99,6 +99,11 @@ choosePlan(StepForm &form, const planning::Problem &problem,
   return answer;
 }
 
+static void forgetPlans(StepForm &form) {
+  form.plans.reset();
+  form.chosen = nullptr;
+}
+
 /// Reads the bounds for smaller and larger budgets.
 static void readFrontier(StepForm &form, const PlanRecord &record) {
   form.figures.smallestFoundBytes = record.smallestFoundBytes;
@@ -247,7 +252,7 @@ static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
       return {};
     }
     if (!moves.isNone())
-      form.plans.reset(); // Of other budgets.
+      forgetPlans(form); // They are of other budgets.
   }
   return overBudget(form, budget);
 }
@@ -258,7 +263,7 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
 
 static Expected<void> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
-  form.plans.reset(); // Those without moves.
+  forgetPlans(form); // They move nothing.
   form.trace = {};
   form.figures.boundOrder = PlanFigures::BoundOrder::Program;
   return planWithin(form, request, request.asked.offload);

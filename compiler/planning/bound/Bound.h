@@ -88,8 +88,7 @@ struct Relaxation {
 };
 
 /// `orders[s]` permutes segment s; empty: the program's own.
-Relaxation relax(const Problem &problem,
-                 const std::vector<std::vector<InstructionId>> &orders = {});
+Relaxation relax(const Problem &problem, const Orders &orders = {});
 
 struct DualOptions {
   int64_t work = 50'000'000; // Steps: moments and gaps over all iterations.

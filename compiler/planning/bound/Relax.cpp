@@ -27,8 +27,7 @@ bool reads(const Recipe &recipe, ValueId v) {
 /// Walks the instructions once, in their order, and then the values.
 class Relaxing {
 public:
-  Relaxing(const Problem &problem,
-           const std::vector<std::vector<InstructionId>> &orders);
+  Relaxing(const Problem &problem, const Orders &orders);
   Relaxation run();
 
 private:
@@ -75,8 +74,7 @@ private:
   std::vector<int64_t> held, gapped;
 };
 
-Relaxing::Relaxing(const Problem &problem,
-                   const std::vector<std::vector<InstructionId>> &orders)
+Relaxing::Relaxing(const Problem &problem, const Orders &orders)
     : problem(problem), segmentBegin(problem.segments.size() + 1, 0),
       home(problem.values.size(), kNone), made(problem.values.size(), -1),
       share(problem.values.size(), -1), remakes(problem.values.size()),
@@ -274,8 +272,6 @@ Relaxation Relaxing::run() {
 
 } // namespace
 
-Relaxation
-tmc::planning::relax(const Problem &problem,
-                     const std::vector<std::vector<InstructionId>> &orders) {
+Relaxation tmc::planning::relax(const Problem &problem, const Orders &orders) {
   return Relaxing(problem, orders).run();
 }

@@ -18,7 +18,7 @@ public:
       : problem(problem), plan(plan) {}
 
   absl::StatusOr<Account> run() {
-    orders = plan.orders.empty() ? ordersOf(plan.solution) : plan.orders;
+    orders = plan.orders.empty() ? firstExecutions(plan.solution) : plan.orders;
     layRows();
     absl::StatusOr<Timeline> timeline = timelineOf(problem, plan.solution);
     if (!timeline.ok())
@@ -51,7 +51,7 @@ private:
 
   const Problem &problem;
   const Plan &plan;
-  std::vector<std::vector<InstructionId>> orders; // Orders of first executions.
+  Orders orders; // Orders of first executions.
   Account out;
   std::vector<int32_t>
       segmentBegin;             // Row of each segment's first, and the end.
@@ -59,18 +59,6 @@ private:
   std::vector<int32_t> rowOfInstruction;
   bool isPriced = false; // The proof has prices for bytes of the device.
   std::vector<std::vector<int32_t>> intervalsOf; // For each value.
-
-  static std::vector<std::vector<InstructionId>>
-  ordersOf(const Solution &solution) {
-    std::vector<std::vector<InstructionId>> orders;
-    for (const std::vector<Execution> &list : solution.segments) {
-      orders.emplace_back();
-      for (const Execution &e : list)
-        if (e.instruction != kNone && e.phase != Phase::Done)
-          orders.back().push_back(e.instruction);
-    }
-    return orders;
-  }
 
   int32_t rowOf(const Profile::Moment &moment) const {
     return segmentBegin[moment.segment] + moment.index;
@@ -330,11 +318,8 @@ private:
 
   /// The peak of one execution per instruction in this order; -1 if the order
   /// isn't possible.
-  int64_t peakOf(const std::vector<std::vector<InstructionId>> &orders,
-                 bool inPlace) const {
-    Problem ordered = problem;
-    for (size_t s = 0; s < orders.size(); ++s)
-      ordered.segments[s].instructions = orders[s];
+  int64_t peakOf(const Orders &orders, bool inPlace) const {
+    Problem ordered = inOrder(problem, orders);
     if (!inPlace)
       for (Recipe &recipe : ordered.recipes)
         std::erase_if(recipe.overwrites,
@@ -356,7 +341,7 @@ private:
     levers.plainPeak = peakOf({}, false);
     levers.inPlacePeak = peakOf({}, true);
     levers.orderPeak = peakOf(orders, true);
-    std::vector<std::vector<InstructionId>> late = orders;
+    Orders late = orders;
     if (!late.empty())
       std::stable_partition(late.back().begin(), late.back().end(),
                             [&](InstructionId i) { return !isUpdate(i); });

@@ -110,15 +110,12 @@ void FreeOrder::keep(Plan plan) {
 
 absl::StatusOr<Plan> FreeOrder::planOrder(const Orders &orders,
                                           int64_t part) const {
-  Problem reordered = problem;
-  for (size_t s = 0; s < reordered.segments.size(); ++s)
-    reordered.segments[s].instructions = orders[s];
   SolveOptions how = options;
   how.effort = options.effort.part(part);
   if (options.smallestWork > 0)
     how.smallestWork = std::max<int64_t>(1, options.smallestWork - work);
   how.wantFrontier = false;
-  return solveFixed(reordered, how, start);
+  return solveFixed(inOrder(problem, orders), how, start);
 }
 
 /// Plans the new orders with an eighth of the work, to compare them. Does

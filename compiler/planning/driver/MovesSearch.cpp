@@ -80,10 +80,7 @@ private:
     best.baseCost = baseCost(problem);
     for (const Segment &segment : problem.segments)
       best.orders.push_back(segment.instructions);
-    for (const std::vector<Execution> &list : best.solution.segments)
-      for (const Execution &e : list)
-        best.stats.recomputedExecutions +=
-            e.instruction == kNone && e.phase == Phase::Whole;
+    best.stats.recomputedExecutions = recomputedExecutions(best.solution);
   }
 
   absl::Status prove() {

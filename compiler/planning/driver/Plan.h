@@ -49,7 +49,7 @@ struct Plan {
   /// below which no plan exists. -1: none was found or sought.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = 0;
   /// The order of first executions; the program's own unless free.
-  std::vector<std::vector<InstructionId>> orders;
+  Orders orders;
 
   /// Bounds `cost` from below over all plans of one space with this order
   /// (`Bound.h`); empty where nothing was sought.

@@ -169,15 +169,8 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
                         claim->otherPeakBytes.end());
   plan.cost = claim->cost;
   plan.feasible = fitsBudgets(within, plan.peakBytes);
-  for (size_t s = 0; s < problem.segments.size(); ++s) {
-    plan.orders.emplace_back();
-    for (const Execution &e : plan.solution.segments[s]) {
-      if (e.instruction != kNone && e.phase != Phase::Done)
-        plan.orders[s].push_back(e.instruction);
-      plan.stats.recomputedExecutions +=
-          e.instruction == kNone && e.phase == Phase::Whole;
-    }
-  }
+  plan.orders = firstExecutions(plan.solution);
+  plan.stats.recomputedExecutions = recomputedExecutions(plan.solution);
   if (isOneSpace(problem))
     boundOnDevice(problem, options, plan);
   else if (absl::Status status = boundMoves(within, plan); !status.ok())

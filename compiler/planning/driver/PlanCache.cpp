@@ -11,8 +11,8 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Extra work (block checkpoints, proof by cases) is done up to this size.
-constexpr size_t kMostInstructions = 5000;
+/// Checkpoints at blocks are tried up to this number of instructions.
+constexpr size_t kMostForBlocks = 5000;
 
 /// Above this number of instructions, a plan takes long.
 constexpr size_t kLarge = 1000;
@@ -51,21 +51,23 @@ PlanCache::PlanCache(Problem problem, std::vector<int64_t> alignments,
   this->options.wantCases = false;
 }
 
+absl::Status PlanCache::planFault(const absl::Status &status) const {
+  return planner.empty() ? status
+                         : absl::FailedPreconditionError(status.message());
+}
+
 absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
                                         const Orders *orders) const {
   if (planner.empty() && !orders)
     return solve(stated, how);
   if (planner.empty()) {
-    Problem ordered = stated;
-    for (size_t s = 0; s < orders->size(); ++s)
-      ordered.segments[s].instructions = (*orders)[s];
     SolveOptions fixed = how;
     fixed.order = OrderMode::Fixed;
-    return solve(ordered, fixed);
+    return solve(inOrder(stated, *orders), fixed);
   }
   absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
-  if (!plan.ok()) // The fault is the planner's, not the problem's.
-    return absl::FailedPreconditionError(plan.status().message());
+  if (!plan.ok())
+    return planFault(plan.status());
   if (how.wantBound && how.budgetBytes >= 0)
     proveByPrices(stated, *plan, how.budgetBytes);
   return plan;
@@ -193,7 +195,7 @@ absl::StatusOr<const Plan *> PlanCache::smallest() {
 void PlanCache::keepSmallest(Plan plan) {
   smallestStoppedEarly = plan.stats.stoppedEarly;
   smallestPlan = keep(std::move(plan));
-  if (!planner.empty() || stated.instructions.size() > kMostInstructions)
+  if (!planner.empty() || stated.instructions.size() > kMostForBlocks)
     return;
   // Checkpoints at blocks, a common practice, may need fewer bytes.
   absl::StatusOr<Plan> blocks = planBy("blocks", stated, {}, {});
@@ -444,7 +446,7 @@ absl::StatusOr<const Plan *> PlanCache::fitWithMoves(int64_t budgetBytes) {
   absl::StatusOr<Plan> found =
       fitMoves(wanted, {how, planner, problemFile}, alignments);
   if (!found.ok())
-    return found.status();
+    return planFault(found.status());
   if (found->feasible)
     return keep(*std::move(found));
   if (options.wantSmallest && !smallestPlan) {
@@ -469,7 +471,7 @@ absl::Status PlanCache::findSmallestWithMoves() {
       stated, {how, planner, problemFile}, alignments, impossible,
       known ? known->arenaBytes() + stated.reservedBytes : -1);
   if (!least.ok())
-    return least.status();
+    return planFault(least.status());
   smallestPlan = least->feasible ? keep(*std::move(least)) : known;
   return absl::OkStatus();
 }

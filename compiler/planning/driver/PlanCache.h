@@ -31,9 +31,9 @@ class PlanCache {
 public:
   /// All of `options` but the budget hold for every plan. No plan gets a proof
   /// by cases: that is for the chosen one (`proveByCases`). `planner` finds the
-  /// plans (see Planners.h; empty: tmc's own search); `problemFile` is the
-  /// input of a planner that is a program.
-  /// `alignments`: of buffers in each space, in bytes.
+  /// plans (see PlanBy.h; empty: tmc's own search); `problemFile` is the input
+  /// of a planner that is a program. `alignments` are those of buffers in each
+  /// space, in bytes.
   PlanCache(Problem problem, std::vector<int64_t> alignments,
             SolveOptions options, std::string planner = {},
             std::string problemFile = {});
@@ -42,7 +42,8 @@ public:
 
   /// Seeks a plan for this budget of the device (reserved bytes included; -1:
   /// no limit), and returns the cheapest plan of the cache whose arenas fit.
-  /// Null if none is known. An error: the problem is malformed.
+  /// Null if none is known. Errors: a malformed problem; FailedPrecondition:
+  /// another planner than tmc's own search failed.
   absl::StatusOr<const Plan *> fit(int64_t budgetBytes);
 
   /// The plan with the smallest arena known, for any budget.
@@ -78,11 +79,12 @@ private:
   const Plan *smallestPlan = nullptr;
   bool smallestStoppedEarly = false;
 
-  using Orders = std::vector<std::vector<InstructionId>>;
-
   absl::StatusOr<const Plan *> fitOnDevice(int64_t budgetBytes);
   absl::StatusOr<const Plan *> fitWithMoves(int64_t budgetBytes);
   absl::Status findSmallestWithMoves();
+  /// The status of a planner that gave no plan. The fault of another planner
+  /// than our own search is no defect of ours.
+  absl::Status planFault(const absl::Status &status) const;
   /// `orders`: the orders of first executions, if they are fixed; otherwise
   /// null.
   absl::StatusOr<Plan> planFor(const SolveOptions &how,

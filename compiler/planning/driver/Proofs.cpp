@@ -4,8 +4,8 @@ using namespace tmc::planning;
 
 namespace {
 
-/// A proof by cases is sought up to this size.
-constexpr size_t kMostInstructions = 5000;
+/// A proof by cases is sought up to this number of instructions.
+constexpr size_t kMostForCases = 5000;
 /// Counted work of the proof by cases of a plan that is chosen: about a tenth
 /// of a second.
 constexpr int64_t kCasesWork = 100'000'000;
@@ -22,9 +22,7 @@ void tmc::planning::recertify(const Problem &problem, Plan &plan,
   }
   if (plan.certificate.budgetBytes == budgetBytes)
     return;
-  Problem ordered = problem;
-  for (size_t s = 0; s < plan.orders.size(); ++s)
-    ordered.segments[s].instructions = plan.orders[s];
+  const Problem ordered = inOrder(problem, plan.orders);
   plan.certificate.budgetBytes = budgetBytes;
   absl::StatusOr<int64_t> proven = provenExtraCost(ordered, plan.certificate);
   if (proven.ok() && *proven > 0) {
@@ -48,9 +46,7 @@ void tmc::planning::proveByPrices(const Problem &problem, Plan &plan,
   int64_t extra = plan.cost - plan.baseCost;
   if (extra <= plan.certificate.extraCost)
     return;
-  Problem ordered = problem;
-  for (size_t s = 0; s < plan.orders.size(); ++s)
-    ordered.segments[s].instructions = plan.orders[s];
+  const Problem ordered = inOrder(problem, plan.orders);
   Relaxation relaxation = relax(ordered);
   DualOptions dual;
   dual.knownExtraCost = extra;
@@ -68,11 +64,9 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
   if (budgetBytes >= 0 && plan.certificate.lambda.empty())
     proveByPrices(problem, plan, budgetBytes);
   if (budgetBytes < 0 || extra <= plan.certificate.extraCost ||
-      problem.instructions.size() > kMostInstructions)
+      problem.instructions.size() > kMostForCases)
     return;
-  Problem ordered = problem;
-  for (size_t s = 0; s < plan.orders.size(); ++s)
-    ordered.segments[s].instructions = plan.orders[s];
+  const Problem ordered = inOrder(problem, plan.orders);
   Relaxation relaxation = relax(ordered);
   std::vector<double> prices(relaxation.live.size(), 0);
   for (auto [moment, lambda] : plan.certificate.lambda)

@@ -54,8 +54,8 @@ constexpr int kWalksWithoutPlan = 2;
 } // namespace
 
 Search::Search(const Problem &problem, const SolveOptions &options,
-               const std::vector<std::vector<InstructionId>> &orders,
-               Clock::time_point start, bool holdsExpensive)
+               const Orders &orders, Clock::time_point start,
+               bool holdsExpensive)
     : linear(linearize(problem, orders)), options(options), start(start),
       random(options.seed) {
   if (holdsExpensive)

@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 class Search {
 public:
   Search(const Problem &problem, const SolveOptions &options,
-         const std::vector<std::vector<InstructionId>> &orders,
-         Clock::time_point start, bool holdsExpensive = false);
+         const Orders &orders, Clock::time_point start,
+         bool holdsExpensive = false);
 
   /// The best plan found within `liveBytes`, persistent values included. The
   /// search starts from `known` if that is feasible. No plan costs less than

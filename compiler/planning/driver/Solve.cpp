@@ -171,9 +171,7 @@ absl::Status FixedOrder::measurePlan(int64_t smallest) {
   plan.stats.stoppedEarly = search.stoppedEarly;
   if (search.repeats)
     plan.stats.repeatedInstructions = search.repeats->count();
-  for (const std::vector<Execution> &list : plan.solution.segments)
-    for (const Execution &e : list)
-      plan.stats.recomputedExecutions += e.instruction == kNone;
+  plan.stats.recomputedExecutions = recomputedExecutions(plan.solution);
   plan.stats.seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();

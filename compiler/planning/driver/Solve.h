@@ -46,7 +46,8 @@ struct SolveOptions {
   /// and the answer may differ from run to run.
   double timeLimitSeconds = 0;
   /// An initial plan, which may exceed the budget: a plan for a little more
-  /// memory shortens the search for one with less. Null: none.
+  /// memory shortens the search for one with less. With moves it counts only if
+  /// it fits. Null: none.
   const Solution *start = nullptr;
   /// For each instruction, bytes that stay free below the limit during its
   /// first execution, because a packing exceeded the budget there. Empty: none.

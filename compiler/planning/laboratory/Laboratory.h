@@ -2,7 +2,7 @@
 //
 // The exact solver of small problems (Optimum.h), the MILP of Checkmate
 // (Milp.h) and PyTorch's min cut (MinCut.h) take minutes where a compiler has
-// seconds, or need a library that users needn't have. `tmc-solve` and the tests
+// seconds, or need a library that users do without. `tmc-solve` and the tests
 // register them.
 
 #ifndef TMC_COMPILER_PLANNING_LABORATORY_LABORATORY_H

@@ -107,6 +107,31 @@ RecipeId Problem::addVariant(InstructionId instruction, Recipe recipe) {
   return id;
 }
 
+Problem tmc::planning::inOrder(Problem problem, const Orders &orders) {
+  for (size_t s = 0; s < orders.size(); ++s)
+    problem.segments[s].instructions = orders[s];
+  return problem;
+}
+
+Orders tmc::planning::firstExecutions(const Solution &solution) {
+  Orders orders;
+  for (const std::vector<Execution> &list : solution.segments) {
+    orders.emplace_back();
+    for (const Execution &e : list)
+      if (e.instruction != kNone && e.phase != Phase::Done)
+        orders.back().push_back(e.instruction);
+  }
+  return orders;
+}
+
+int64_t tmc::planning::recomputedExecutions(const Solution &solution) {
+  int64_t count = 0;
+  for (const std::vector<Execution> &list : solution.segments)
+    for (const Execution &e : list)
+      count += e.instruction == kNone && e.phase == Phase::Whole;
+  return count;
+}
+
 Solution tmc::planning::baseSolution(const Problem &problem) {
   Solution solution;
   for (const Segment &segment : problem.segments) {

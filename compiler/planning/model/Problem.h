@@ -401,6 +401,18 @@ struct Solution {
 /// The home of each value's content in `solution`, or the main form.
 std::vector<ValueId> homesOf(const Problem &problem, const Solution &solution);
 
+/// One permutation of instructions per segment.
+using Orders = std::vector<std::vector<InstructionId>>;
+
+/// The problem whose program has these orders; without any, the problem itself.
+Problem inOrder(Problem problem, const Orders &orders);
+
+/// The instructions of each segment in the order of their first executions.
+Orders firstExecutions(const Solution &solution);
+
+/// Recomputations in all segments, each trip alike.
+int64_t recomputedExecutions(const Solution &solution);
+
 /// Every instruction once, by its first recipe, in the program's order, each
 /// possible overwrite taken; each Done right after its Start. Homes are the
 /// main forms.

@@ -188,21 +188,34 @@ private:
     r.overwrites.push_back({old, written, true});
   }
 
-  absl::Status addFetch(ValueId v) {
-    RecipeId move = fetches[v];
-    if (move == kNone)
+  /// The move that fetches a value, without a price.
+  absl::StatusOr<Recipe> fetchOf(ValueId v) {
+    if (fetches[v] == kNone)
       return absl::NotFoundError(absl::StrCat(
           "nothing fetches '", whole.values[v].name, "' to the device"));
     Recipe r;
-    r.name = whole.recipes[move].name;
+    r.name = whole.recipes[fetches[v]].name;
     r.writes = {at(v)};
-    r.cost = priceOf(move);
-    r.recomputable = true;
+    return r;
+  }
+
+  /// `fetch` is that of `v`.
+  void addFetchOf(ValueId v, Recipe fetch) {
+    result.problem.addInstruction(segment, std::move(fetch));
+    origin(Projection::Kind::Fetch, fetches[v]);
+    isThere[v] = 1;
+  }
+
+  absl::Status addFetch(ValueId v) {
+    absl::StatusOr<Recipe> r = fetchOf(v);
+    if (!r.ok())
+      return r.status();
+    r->cost = priceOf(fetches[v]);
+    r->recomputable = true;
     if (ValueId mark = comesAnew[v] ? marks[v] : markOf(v); mark != kNone)
-      r.reads = {mark};
-    result.problem.addInstruction(segment, std::move(r));
-    origin(Projection::Kind::Fetch, move);
-    isThere[v] = isFetched[v] = 1;
+      r->reads = {mark};
+    addFetchOf(v, *std::move(r));
+    isFetched[v] = 1;
     return absl::OkStatus();
   }
 
@@ -344,20 +357,14 @@ private:
   /// Fetches a result of the host to its home on the device, in the old
   /// content's place.
   absl::Status addReturn(ValueId v) {
-    RecipeId move = fetches[v];
-    if (move == kNone)
-      return absl::NotFoundError(absl::StrCat(
-          "nothing fetches '", whole.values[v].name, "' to the device"));
-    Recipe r;
-    r.name = whole.recipes[move].name;
-    r.writes = {at(v)};
+    absl::StatusOr<Recipe> r = fetchOf(v);
+    if (!r.ok())
+      return r.status();
     if (ValueId old = whole.values[v].updates; old != kNone) {
-      r.reads = {at(old)};
-      r.overwrites = {{at(old), at(v), true}};
+      r->reads = {at(old)};
+      r->overwrites = {{at(old), at(v), true}};
     }
-    result.problem.addInstruction(segment, std::move(r));
-    origin(Projection::Kind::Fetch, move);
-    isThere[v] = 1;
+    addFetchOf(v, *std::move(r));
     return absl::OkStatus();
   }
 

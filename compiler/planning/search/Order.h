@@ -23,9 +23,6 @@
 
 namespace tmc::planning {
 
-/// One permutation per segment, as `linearize` takes them.
-using Orders = std::vector<std::vector<InstructionId>>;
-
 Orders programOrders(const Problem &problem);
 
 Orders listSchedule(const Problem &problem);
