@@ -29,6 +29,9 @@ using namespace tmc;
 /// Types and constants that models leave in a context add up.
 constexpr int kRunsOfAContext = 256;
 
+/// The last diagnostic: why a module that was imported doesn't verify.
+static std::string lastTold;
+
 static mlir::MLIRContext &context() {
   static std::unique_ptr<mlir::MLIRContext> current;
   static int runs = 0;
@@ -37,7 +40,8 @@ static mlir::MLIRContext &context() {
     registerImportDialects(registry);
     current = std::make_unique<mlir::MLIRContext>(
         registry, mlir::MLIRContext::Threading::DISABLED);
-    current->getDiagEngine().registerHandler([](mlir::Diagnostic &) {});
+    current->getDiagEngine().registerHandler(
+        [](mlir::Diagnostic &told) { lastTold = told.str(); });
   }
   return *current;
 }
@@ -69,7 +73,8 @@ static void judge(const Expected<ImportedModel> &model,
     return keep(bytes);
   if (model.failure().kind != FailureKind::Defect)
     return;
-  std::fprintf(stderr, "defect: %s\n", model.failure().message.c_str());
+  std::fprintf(stderr, "defect: %s: %s\n", model.failure().message.c_str(),
+               lastTold.c_str());
   std::abort();
 }
 

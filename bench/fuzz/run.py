@@ -1,11 +1,13 @@
 """Builds the two readers with libFuzzer and runs them.
 
-    python3 bench/fuzz/run.py --build build --seconds 25            what tools/check does
-    python3 bench/fuzz/run.py --build build --runs 1000000          a long run
+    python3 bench/fuzz/run.py --build build --edges 8 --runs 8000   what tools/check does
+    python3 bench/fuzz/run.py --build build --seconds 60 --seed 7   all edges, and a random run
     python3 bench/fuzz/run.py --build build --replay FILE           one input again
 
 The readers' own files are compiled with clang for coverage and AddressSanitizer; the importers behind
-them are the libraries of the build. Inputs begin with the models of test/models. Of what is imported, `--steps`
+them are the libraries of the build. Inputs begin with the models of test/models. First each integer of these
+takes each value of EDGES, or every eighth of these changes with `--edges 8`: always the same inputs. Then
+libFuzzer draws others. Of what is imported, `--steps`
 inputs are compiled, and the host compiler checks the syntax of their steps. Exits with 1 where an input crashes,
 hangs, takes more than 2 GiB, ends in a defect of tmc's own or in a step that is no C++, and keeps it.
 """
@@ -15,6 +17,7 @@ import concurrent.futures
 import glob
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +32,10 @@ READERS = dict(
            "frontends/SafeFile.cpp"])
 # Larger seeds make slow runs: a program is parsed, imported and verified whole.
 MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000)
+# What each integer of a seed becomes: codes of types, sizes and axes, and where arithmetic ends.
+EDGES = [*range(-3, 18), 24, 28, *range(29, 34), 64, 100, 255, 65536, 2**31 - 1, 2**31, 2**62, 2**63 - 1, -2**63]
+# Larger seeds have so many integers that the others would be a small share.
+MAX_EDGE_BYTES = 3_500
 SANITIZERS = ["-fsanitize=fuzzer-no-link,address", "-fno-omit-frame-pointer", "-g1"]
 
 
@@ -142,6 +149,89 @@ def seeds(kind, folder):
                     file.write(text)
 
 
+def varint(value):
+    """A number as protobuf writes it."""
+    value %= 2**64
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    return bytes(encoded + bytes([value]))
+
+
+def fields(message):
+    """The fields of a protobuf message: (start, kind of value, start of the value, end); None if the bytes are none."""
+    def number(at):
+        value = shift = 0
+        while at < len(message) and shift < 64:
+            value |= (message[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if message[at - 1] < 128:
+                return value, at
+        return None, at
+
+    found, at = [], 0
+    while at < len(message):
+        start = at
+        key, at = number(at)
+        if not key or key >> 3 == 0:
+            return None
+        kind = key & 7
+        if kind == 0:
+            value, end = number(at)
+            if value is None:
+                return None
+        elif kind == 2:
+            size, at = number(at)
+            if size is None:
+                return None
+            end = at + size
+        elif kind in (1, 5):
+            end = at + (8 if kind == 1 else 4)
+        else:
+            return None
+        if end > len(message):
+            return None
+        found.append((start, kind, at, end))
+        at = end
+    return found
+
+
+def protobuf_edges(message):
+    """The message with one of its integers, at any depth, changed."""
+    for start, kind, value, end in fields(message) or []:
+        if kind == 0:
+            for edge in EDGES:
+                yield message[:value] + varint(edge) + message[end:]
+        elif kind == 2:
+            key = re.match(rb"[\x80-\xff]*.", message[start:], re.DOTALL).group()
+            for inner in protobuf_edges(message[value:end]):
+                yield message[:start] + key + varint(len(inner)) + inner + message[end:]
+
+
+def json_edges(text):
+    for found in re.finditer(rb'(?<![\w."])-?\d+(?![\w."])', text):
+        near = int(found.group())
+        for edge in dict.fromkeys([*EDGES, near - 1, near + 1, 2 * near, near // 2]):
+            yield text[:found.start()] + str(edge).encode() + text[found.end():]
+
+
+def write_edges(seeds, folder, share):
+    """Seeds with one integer changed; every `share`-th of them."""
+    os.makedirs(folder)
+    count = 0
+    for name in sorted(os.listdir(seeds)):
+        with open(os.path.join(seeds, name), "rb") as file:
+            seed = file.read()
+        if name.endswith(".pt2") or len(seed) > MAX_EDGE_BYTES:
+            continue
+        for changed in (json_edges if name.endswith(".json") else protobuf_edges)(seed):
+            count += 1
+            if count % share == 0:
+                with open(os.path.join(folder, str(count)), "wb") as file:
+                    file.write(changed)
+
+
 def words(kind, build, path):
     """Operators and keys, as libFuzzer's dictionary."""
     listed = subprocess.run([os.path.join(build, "bin", "tmc-import"), "--operators" if kind == "onnx" else "--torch-operators"],
@@ -186,6 +276,8 @@ def main():
     options.add_argument("--only", choices=sorted(READERS))
     options.add_argument("--seconds", type=int, default=0)
     options.add_argument("--runs", type=int, default=-1)
+    options.add_argument("--seed", type=int, default=1, help="of the inputs that libFuzzer draws")
+    options.add_argument("--edges", type=int, default=1, help="of the changed integers every so many")
     options.add_argument("--steps", type=int, default=4, help="steps whose syntax is checked, of each reader")
     options.add_argument("--replay")
     options.add_argument("--keep", help="where inputs are kept that fail (default: BUILD/fuzz)")
@@ -214,8 +306,15 @@ def main():
         with tempfile.TemporaryDirectory() as corpus, tempfile.TemporaryDirectory() as kept:
             seeds(kind, os.path.join(corpus, "seeds"))
             words(kind, build, os.path.join(corpus, "words"))
-            command = [program, "-dict=" + os.path.join(corpus, "words"), "-seed=1", "-timeout=20", "-rss_limit_mb=2048", "-max_len=%d" % MAX_SEED_BYTES[kind],
-                       "-artifact_prefix=" + os.path.join(keep, kind + "-"), "-print_final_stats=1", "-verbosity=1", "-detect_leaks=0"]
+            common = [program, "-timeout=20", "-rss_limit_mb=2048", "-max_len=%d" % MAX_SEED_BYTES[kind],
+                      "-artifact_prefix=" + os.path.join(keep, kind + "-"), "-print_final_stats=1", "-verbosity=1", "-detect_leaks=0"]
+            write_edges(os.path.join(corpus, "seeds"), os.path.join(corpus, "edges"), given.edges)
+            edges = len(os.listdir(os.path.join(corpus, "edges")))
+            done = subprocess.run([*common, "-runs=0", os.path.join(corpus, "edges")], capture_output=True, text=True, errors="replace")
+            if done.returncode:
+                failed = 1
+                print(done.stderr[-4000:])
+            command = [*common, "-dict=" + os.path.join(corpus, "words"), "-seed=%d" % given.seed]
             if given.seconds:
                 command.append("-max_total_time=%d" % given.seconds)
             command += ["-runs=%d" % given.runs, os.path.join(corpus, "seeds")]
@@ -223,8 +322,8 @@ def main():
             checked, wrong = check_steps(kind, build, kept, given.steps, keep)
             stats = dict(line[len("stat::"):].split(":") for line in done.stderr.splitlines() if line.startswith("stat::"))
             covered = [line.split("cov: ")[1].split()[0] for line in done.stderr.splitlines() if "cov: " in line]
-            print("%s: %s runs, %s edges of the readers, %s MiB at most, %d steps checked" % (
-                kind, stats.get("number_of_executed_units", "?").strip(), covered[-1] if covered else "?", stats.get("peak_rss_mb", "?").strip(), checked))
+            print("%s: %d changed integers, %s runs of seed %d, %s edges of the readers, %s MiB at most, %d steps checked" % (
+                kind, edges, stats.get("number_of_executed_units", "?").strip(), given.seed, covered[-1] if covered else "?", stats.get("peak_rss_mb", "?").strip(), checked))
             for each in wrong:
                 failed = 1
                 print(each)

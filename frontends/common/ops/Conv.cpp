@@ -51,6 +51,9 @@ static LogicalResult checkOperands(Site &s, const Val &x, const Val &w,
   if (!spec.size.empty() && spec.size != Dims(w.dims.begin() + 2, w.dims.end()))
     return s.error("kernel_shape is " + str(spec.size) +
                    ", but the filter has shape " + str(w.dims));
+  if (llvm::any_of(ArrayRef<int64_t>(w.dims).drop_front(2),
+                   [](int64_t size) { return size < 1; }))
+    return s.error("a filter of shape " + str(w.dims));
   return success();
 }
 

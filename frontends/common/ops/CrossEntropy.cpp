@@ -1,4 +1,5 @@
 #include "frontends/common/ops/CrossEntropy.h"
+#include "frontends/common/ops/Gather.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -32,7 +33,7 @@ static FailureOr<Rows> rowsOf(Site &s, const LabelLoss &loss) {
   rows.ignored = loss.ignored;
   rows.reduction = loss.reduction;
   ASSIGN_OR_FAIL(rows.logits, s.materialise(x));
-  ASSIGN_OR_FAIL(rows.labels, s.materialise(y));
+  ASSIGN_OR_FAIL(rows.labels, materialiseIndices(s, y));
   int64_t classes = x.dims[1], count = 1;
   for (int64_t dim : wanted)
     count *= dim;

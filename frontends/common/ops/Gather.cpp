@@ -1,10 +1,21 @@
 #include "frontends/common/ops/Gather.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Reduce.h"
 
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
+
+FailureOr<Value> tmc::frontend::materialiseIndices(Site &s,
+                                                   const Val &indices) {
+  if (isFloat(indices.type))
+    return s.error("indices of type " + nameOf(indices.type));
+  if (indices.type == ElementType::I32 || indices.type == ElementType::I64)
+    return s.materialise(indices);
+  ASSIGN_OR_FAIL(Val wide, castTo(s, indices, ElementType::I64));
+  return s.materialise(wide);
+}
 
 /// `indices` with negative ones counted from the end of `size`; an error if one
 /// lies outside.
@@ -96,7 +107,7 @@ static FailureOr<Value> entries(Site &s, Value table, int64_t axis,
       }
     }
   }
-  ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
+  ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, indices));
   if (axis == 0)
     return Value(nn::EmbeddingOp::create(s.b, s.loc, table, ids));
   // Bring the axis to the front, look up, and put the indices' dimensions back.
@@ -145,7 +156,7 @@ FailureOr<Val> tmc::frontend::gather(Site &s, const Val &data,
   if (!s.foldable(indices)) {
     ASSIGN_OR_FAIL(Value found, entries(s, table, axis, indices));
     if (padding) {
-      ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
+      ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, indices));
       found = withoutGradientAt(s, found, ids, *padding);
     }
     return Val(found);
@@ -206,7 +217,7 @@ FailureOr<Val> tmc::frontend::gatherElements(Site &s, const Val &data,
     }
   }
   ASSIGN_OR_FAIL(Value table, s.materialise(data));
-  ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
+  ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, indices));
   OpBuilder &b = s.b;
   // If the data don't vary in the other dimensions, this is a lookup in a
   // vector.
@@ -348,7 +359,7 @@ FailureOr<Val> tmc::frontend::gatherSlices(Site &s, const Val &data,
     ASSIGN_OR_FAIL(position, s.materialise(Val(Array::ofInts(
                                  ElementType::I64, lead, std::move(chosen)))));
   } else {
-    ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
+    ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, indices));
     position = rowsComputed(s, ids, data.dims, depth, lead);
   }
   ASSIGN_OR_FAIL(Value table, s.materialise(data));
@@ -361,7 +372,7 @@ FailureOr<Val> tmc::frontend::slicePlaces(Site &s, ArrayRef<int64_t> data,
   int64_t depth = indices.dims.back();
   ArrayRef<int64_t> lead = ArrayRef<int64_t>(indices.dims).drop_back();
   if (!s.foldable(indices)) {
-    ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
+    ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, indices));
     return Val(rowsComputed(s, ids, data, depth, lead));
   }
   ASSIGN_OR_FAIL(Array at, s.arrayOf(indices));
@@ -380,9 +391,9 @@ FailureOr<Val> tmc::frontend::oneHot(Site &s, const Val &ids, int64_t depth,
   Dims dims(ids.dims), column(ids.dims);
   dims.insert(dims.begin() + axis, depth);
   column.insert(column.begin() + axis, 1);
-  ASSIGN_OR_FAIL(Value index, s.materialise(ids));
   if (isFloat(ids.type))
     return s.unsupported("indices of type " + nameOf(ids.type));
+  ASSIGN_OR_FAIL(Value index, materialiseIndices(s, ids));
   Type element = irType(type, s.b.getContext());
   if (!element)
     return s.unsupported("elements of type " + nameOf(type));

@@ -7,6 +7,10 @@
 
 namespace tmc::frontend {
 
+/// `indices` as an SSA value of i32 or i64, the types in which ops read
+/// indices and labels. Narrower integers are widened to i64.
+mlir::FailureOr<mlir::Value> materialiseIndices(Site &s, const Val &indices);
+
 /// The entries of `data` along `axis` at `indices`, which may have any shape:
 /// the dimensions of `indices` replace `axis`. With axis 0, a lookup in a
 /// table; rows with the index `padding` get no gradient.

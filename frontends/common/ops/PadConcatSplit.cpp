@@ -250,7 +250,11 @@ FailureOr<SmallVector<Val>> tmc::frontend::cut(Site &s, const Val &x,
   return pieces;
 }
 
-Dims tmc::frontend::evenPieces(int64_t total, int64_t length) {
+FailureOr<Dims> tmc::frontend::evenPieces(Site &s, int64_t total,
+                                          int64_t length) {
+  constexpr int64_t kMostPieces = int64_t(1) << 16;
+  if (total / length > kMostPieces)
+    return s.unsupported("a split into " + Twine(total / length) + " pieces");
   Dims lengths;
   for (int64_t left = total; left > 0; left -= length)
     lengths.push_back(std::min(left, length));

@@ -34,8 +34,9 @@ mlir::FailureOr<Val> padWithSelf(Site &s, const Val &x, Dims low, Dims high,
 /// The pieces of `x` along `axis` with these lengths, which sum to its size.
 mlir::FailureOr<llvm::SmallVector<Val>> cut(Site &s, const Val &x, int64_t axis,
                                             llvm::ArrayRef<int64_t> lengths);
-/// Lengths of pieces of `length` elements each, the last one shorter.
-Dims evenPieces(int64_t total, int64_t length);
+/// Lengths of pieces of `length` elements each, the last one shorter. An error
+/// if there are more than 65,536: each piece becomes an op.
+mlir::FailureOr<Dims> evenPieces(Site &s, int64_t total, int64_t length);
 
 /// A sequence from which a later node takes elements.
 Val sequenceOf(llvm::ArrayRef<Val> elements);

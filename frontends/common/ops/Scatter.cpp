@@ -155,7 +155,7 @@ static FailureOr<Val> isWritten(Site &s, const Rows &rows, Value ids) {
 /// Sums, means, or one update for each row, for floats.
 static FailureOr<Val> bySums(Site &s, const Rows &rows, Joining how,
                              bool withOld) {
-  ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
+  ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, rows.places));
   // Rows are summed at least in f32.
   bool isNarrow = sizeInFile(rows.data.type) < 4;
   Val updates = rows.updates;
@@ -240,7 +240,7 @@ static FailureOr<Val> byExtremes(Site &s, const Rows &rows, Joining how,
   ASSIGN_OR_FAIL(Val all, table.filled(s, fixed, none));
   ASSIGN_OR_FAIL(Val most, isMax ? reduceMax(s, all, Dims{1}, false)
                                  : reduceMin(s, all, Dims{1}, false));
-  ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
+  ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, rows.places));
   ASSIGN_OR_FAIL(Val written, isWritten(s, rows, ids));
   Expression best(s, most), kept(s, old), live(s, rows.data);
   Expression isKept = kept == best;
@@ -289,7 +289,7 @@ static FailureOr<Val> byProducts(Site &s, const Rows &rows, bool withOld) {
   ASSIGN_OR_FAIL(product, squeeze(s, product, Dims{1}));
   if (withOld)
     return multiply(s, {rows.data, product});
-  ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
+  ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, rows.places));
   ASSIGN_OR_FAIL(Val written, isWritten(s, rows, ids));
   return where(s, written, product, rows.data);
 }
@@ -313,7 +313,7 @@ static FailureOr<Val> scatterRows(Site &s, const Rows &rows, Joining how,
   if (rows.updates.dims[0] > kMaxFoldElements)
     return s.unsupported("updates of shape " + str(rows.updates.dims));
   if (how == Joining::Replace && !isFloat(rows.data.type)) {
-    ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
+    ASSIGN_OR_FAIL(Value ids, materialiseIndices(s, rows.places));
     ASSIGN_OR_FAIL(Val chosen, writers(s, rows, ids));
     return chooseRows(s, rows, chosen);
   }

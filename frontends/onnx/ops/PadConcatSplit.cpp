@@ -87,9 +87,11 @@ static LogicalResult importSplit(Node &n) {
     ASSIGN_OR_FAIL(lengths, n.ints(1));
   } else {
     int64_t count = n.intAttr("num_outputs", n.numOutputs());
-    if (count < 1)
+    if (count < 1 || count > n.numOutputs())
       return n.error("cuts into " + Twine(count) + " pieces");
-    lengths = evenPieces(x.dims[axis], (x.dims[axis] + count - 1) / count);
+    int64_t length = (x.dims[axis] + count - 1) / count;
+    ASSIGN_OR_FAIL(lengths,
+                   evenPieces(n, x.dims[axis], std::max<int64_t>(length, 1)));
   }
   if (static_cast<int64_t>(lengths.size()) != n.numOutputs())
     return n.error("has " + Twine(n.numOutputs()) + " outputs for " +
@@ -108,14 +110,14 @@ static LogicalResult importSplitToSequence(Node &n) {
   Dims lengths;
   bool drop = false;
   if (!n.has(1)) {
-    lengths.assign(x.dims[axis], 1);
+    ASSIGN_OR_FAIL(lengths, evenPieces(n, x.dims[axis], 1));
     drop = !n.intAttr("keepdims", 1);
   } else {
     ASSIGN_OR_FAIL(lengths, n.ints(1));
     if (n.input(1).dims.empty()) {
       if (lengths[0] < 1)
         return n.error("cuts into pieces of " + Twine(lengths[0]));
-      lengths = evenPieces(x.dims[axis], lengths[0]);
+      ASSIGN_OR_FAIL(lengths, evenPieces(n, x.dims[axis], lengths[0]));
     }
   }
   ASSIGN_OR_FAIL(SmallVector<Val> pieces, cut(n, x, axis, lengths));

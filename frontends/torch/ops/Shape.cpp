@@ -403,7 +403,8 @@ static LogicalResult importSplit(Call &c) {
     return pieces(c, dim, lengths);
   if (lengths[0] < 1)
     return c.error("splits into pieces of " + Twine(lengths[0]));
-  return pieces(c, dim, evenPieces(self.dims[dim], lengths[0]));
+  ASSIGN_OR_FAIL(lengths, evenPieces(c, self.dims[dim], lengths[0]));
+  return pieces(c, dim, lengths);
 }
 static Register split("split", importSplit);
 static Register splitWithSizes("split_with_sizes", importSplit);
@@ -457,8 +458,10 @@ static LogicalResult importChunk(Call &c) {
   if (self.dims.empty() || count < 1)
     return c.error("cuts shape " + str(self.dims) + " into " + Twine(count));
   int64_t size = self.dims[dim];
-  return pieces(c, dim,
-                evenPieces(size, std::max<int64_t>((size - 1) / count + 1, 1)));
+  ASSIGN_OR_FAIL(
+      Dims lengths,
+      evenPieces(c, size, std::max<int64_t>((size - 1) / count + 1, 1)));
+  return pieces(c, dim, lengths);
 }
 static Register chunk("chunk", importChunk);
 static Register unsafeChunk("unsafe_chunk", importChunk);
@@ -468,8 +471,8 @@ static LogicalResult importUnbind(Call &c) {
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
   if (self.dims.empty())
     return c.error("unbinds shape " + str(self.dims));
-  ASSIGN_OR_FAIL(SmallVector<Val> parts,
-                 cut(c, self, dim, Dims(self.dims[dim], 1)));
+  ASSIGN_OR_FAIL(Dims lengths, evenPieces(c, self.dims[dim], 1));
+  ASSIGN_OR_FAIL(SmallVector<Val> parts, cut(c, self, dim, lengths));
   for (Val &part : parts) {
     ASSIGN_OR_FAIL(part, squeeze(c, part, Dims{dim}));
   }

@@ -27,7 +27,7 @@ import re
 import sys
 import zipfile
 
-TYPES = dict(i32=4, i64=5, f16=6, f32=7, f64=8, c32=9, c64=10, bool=12, bf16=13)
+TYPES = dict(i8=2, i32=4, i64=5, f16=6, f32=7, f64=8, c32=9, c64=10, bool=12, bf16=13)
 
 
 def literal(text, known, blocks):
