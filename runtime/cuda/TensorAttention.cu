@@ -15,11 +15,54 @@
 
 #include "runtime/cuda/TensorTile.h"
 
+#include <type_traits>
+
 namespace tmc::cuda {
 
 namespace {
 
-template <typename Shape>
+/// What one block of the forward kernel keeps: the sums of its rows.
+template <typename Shape> struct RunningRows {
+  FragmentC sum[Shape::kChannels];
+  float top[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
+
+  /// Scores become probabilities over 2^(factor * top), and the sums of earlier
+  /// tiles are rescaled to the new maximum. `kept(half, column)`: dropout's
+  /// factor.
+  template <typename Kept>
+  __device__ __forceinline__ void add(FragmentC (&s)[Shape::kColumns],
+                                      float factor, int lane, Kept &&kept) {
+    float largest[2] = {top[0], top[1]}, shift[2], rows[2] = {0, 0};
+    eachScore(s, lane, [&](float &x, int half, int) {
+      largest[half] = largest[half] > x ? largest[half] : x;
+    });
+    float shrink[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      largest[half] = overQuad(largest[half], MaxOp{});
+      // If a row has seen no key yet, any finite shift gives 2^-inf = 0.
+      shift[half] = largest[half] == -INFINITY ? 0.0f : largest[half] * factor;
+      shrink[half] = powerOf2(fmaf(top[half], factor, -shift[half]));
+      top[half] = largest[half];
+    }
+    eachScore(s, lane, [&](float &x, int half, int column) {
+      x = powerOf2(fmaf(x, factor, -shift[half]));
+      rows[half] += x;
+      x *= kept(half, column);
+    });
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      total[half] = total[half] * shrink[half] + overQuad(rows[half], AddOp{});
+#pragma unroll
+      for (int n = 0; n < Shape::kChannels; ++n) {
+        sum[n].sums[2 * half] *= shrink[half];
+        sum[n].sums[2 * half + 1] *= shrink[half];
+      }
+    }
+  }
+};
+
+template <typename Shape, Scores Kind>
 __global__ void __launch_bounds__(kTensorThreads)
     tensorAttention(AttentionParams p, const void *__restrict__ q,
                     const void *__restrict__ k, const void *__restrict__ v,
@@ -28,38 +71,42 @@ __global__ void __launch_bounds__(kTensorThreads)
   TMC_DYNAMIC_SHARED(memory);
   const TensorTiles<Shape, 1> tiles(memory);
   constexpr int Walked = Shape::Walked;
+  constexpr bool kMasks = asksMasks(Kind);
   const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
   // The last queries see the most keys, so they start first.
-  const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * kOwnRows;
+  const int query0 = int(gridDim.x - 1 - blockIdx.x) * kOwnRows;
+  const int row0 = 16 * warp + lane / 4; // and + 8
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int64_t kvHead = head / (p.heads / p.kvHeads);
-  const TensorRows keyRows =
-      rowsOfHead(k, p.k, p.keys, p.headDim, batch, kvHead);
-  const TensorRows valueRows =
-      rowsOfHead(v, p.v, p.keys, p.headDim, batch, kvHead);
-  const bool drops = p.dropout > 0;
-  const float scale = float(p.scale);
+  const TensorRows<Shape, Kind> keyRows(k, p.k, p.keys, p.headDim, batch,
+                                        kvHead),
+      valueRows(v, p.v, p.keys, p.headDim, batch, kvHead);
+  const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
+  // Masked scores are scaled already.
+  const float unit = kMasks ? 1.0f : float(p.scale), factor = unit * kLog2E;
 
-  const int64_t queryEnd =
-      query0 + kOwnRows < p.queries ? query0 + kOwnRows : p.queries;
-  const int64_t keyEnd = keyEndOf(p, extras, batch, queryEnd);
-  const int64_t keyBegin = firstKey(p, query0) / Walked * Walked;
-  auto fetch = [&](int64_t key0, int stage) {
-    if (key0 < keyEnd)
-      fetchPair<Shape, Walked>(keyRows, valueRows, key0, p.headDim,
-                               tiles.other(stage, 0));
+  const int lastQuery = (query0 + kOwnRows < int(p.queries) ? query0 + kOwnRows
+                                                            : int(p.queries)) -
+                        1;
+  const SeenRange first = keysOf(p, extras, batch, query0);
+  const SeenRange last = keysOf(p, extras, batch, lastQuery);
+  const SeenRange plain =
+      kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
+  auto fetch = [&](int key0, int stage) {
+    if (key0 < last.end) {
+      keyRows.template fetch<Walked>(key0, tiles.other(stage, 0));
+      valueRows.template fetch<Walked>(key0, tiles.other(stage, 1));
+    }
     commitGroup();
   };
-  fetchTile<Shape, kOwnRows>(
-      rowsOfHead(q, p.q, p.queries, p.headDim, batch, head), query0, p.headDim,
-      tiles.own);
-  fetch(keyBegin, 0);
+  int key0 = first.begin / Walked * Walked, stage = 0;
+  TensorRows<Shape, Kind>(q, p.q, p.queries, p.headDim, batch, head)
+      .template fetch<kOwnRows>(query0, tiles.own);
+  fetch(key0, 0);
 
-  FragmentC sum[Shape::kChannels];
-  zeroSums(sum);
-  float top[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
-  int stage = 0;
-  for (int64_t key0 = keyBegin; key0 < keyEnd; key0 += Walked, stage ^= 1) {
+  RunningRows<Shape> running;
+  zeroSums(running.sum);
+  auto walk = [&](auto isPlain) {
     waitGroup<0>();
     __syncthreads(); // this tile has arrived, the other stage has been read
     fetch(key0 + Walked, stage ^ 1);
@@ -71,63 +118,48 @@ __global__ void __launch_bounds__(kTensorThreads)
     FragmentC s[Shape::kColumns];
     zeroSums(s);
     multiplyRows<Shape>(s, tiles.own, 16 * warp, tiles.other(stage, 0), lane);
-    const bool plain = isPlain(p, extras, query0, kOwnRows, key0, Walked);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = 16 * warp + lane / 4 + 8 * half;
-      float largest = top[half];
-#pragma unroll
-      for (int n = 0; n < Shape::kColumns; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float &x = s[n].sums[2 * half + e];
-          float slope;
-          x = plain ? x * scale
-                    : maskedScore(p, extras, batch, head, query0 + row,
-                                  key0 + 8 * n + lane % 4 * 2 + e, x, slope);
-          largest = largest > x ? largest : x;
-        }
-      largest = overQuad(largest, MaxOp{});
-      // If a row has seen no key yet, any finite shift gives exp(-inf) = 0.
-      const float shift = largest == -INFINITY ? 0.0f : largest;
-      const float shrink = expf(top[half] - shift);
-      top[half] = largest;
-      float rowSum = 0;
-#pragma unroll
-      for (int n = 0; n < Shape::kColumns; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float &x = s[n].sums[2 * half + e];
-          x = expf(x - shift);
-          rowSum += x;
-          if (drops)
-            x *=
-                tiles.kept[row * Shape::kKeptStride + 8 * n + lane % 4 * 2 + e];
-        }
-      total[half] = total[half] * shrink + overQuad(rowSum, AddOp{});
-#pragma unroll
-      for (int n = 0; n < Shape::kChannels; ++n) {
-        sum[n].sums[2 * half] *= shrink;
-        sum[n].sums[2 * half + 1] *= shrink;
-      }
-    }
-    multiplyScores<Shape>(sum, s, tiles.other(stage, 1), lane);
-  }
+    if constexpr (kMasks)
+      maskScores<Kind>(
+          s, nullptr, p, extras, batch, head, lane, [&](int half, int column) {
+            return make_int2(query0 + row0 + 8 * half, key0 + column);
+          });
+    if constexpr (!decltype(isPlain)::value)
+      hideScores(s, lane, [&](int half) {
+        const SeenRange keys =
+            keysOf(p, extras, batch, query0 + row0 + 8 * half);
+        return SeenRange{keys.begin - key0, keys.end - key0};
+      });
+    running.add(s, factor, lane, [&](int half, int column) {
+      return drops ? tiles.kept[(row0 + 8 * half) * Shape::kKeptStride + column]
+                   : 1.0f;
+    });
+    multiplyScores<Shape>(running.sum, s, tiles.other(stage, 1), lane,
+                          kMasks && p.exact);
+    key0 += Walked;
+    stage ^= 1;
+  };
+  while (key0 < last.end)
+    if (key0 == plain.begin)
+      while (key0 < plain.end)
+        walk(std::true_type{});
+    else
+      walk(std::false_type{});
   waitGroup<0>();
 
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int64_t query = query0 + 16 * warp + lane / 4 + 8 * half;
+    const int64_t query = query0 + row0 + 8 * half;
     if (query >= p.queries)
       continue;
     const int64_t row = (batch * p.queries + query) * p.heads + head;
-    writeSums(sum, half, total[half] > 0 ? dropScale / total[half] : 0.0f,
+    const float total = running.total[half];
+    writeSums(running.sum, half, total > 0 ? dropScale / total : 0.0f,
               p.headDim, out + row * p.headDim, lane);
     if (lane % 4 == 0)
       lse[(batch * p.heads + head) * p.queries + query] =
-          total[half] > 0 ? markHidden(p, top[half] + logf(total[half]))
-                          : -INFINITY;
+          total > 0 ? markHidden(p, running.top[half] * unit + logf(total))
+                    : -INFINITY;
   }
 }
 
@@ -136,69 +168,117 @@ __device__ inline AttentionStrides stridesOfDout(const AttentionParams &p) {
   return {p.queries * p.heads * p.headDim, p.heads * p.headDim, p.headDim};
 }
 
-/// One score of a gradient: `product` becomes drop(P), and `gradient`, of the
-/// dropped probability, becomes that of the product. `factor` is dropout's
-/// multiplier.
-__device__ inline void gradientOfScore(const AttentionParams &p,
-                                       const AttentionExtras &extras,
-                                       bool plain, int64_t batch, int64_t head,
-                                       int64_t query, int64_t key, float lse,
-                                       float dot, float factor, float &product,
-                                       float &gradient) {
-  float slope = 1;
-  const float score =
-      plain ? product * float(p.scale)
-            : maskedScore(p, extras, batch, head, query, key, product, slope);
-  const float probability = lse == -INFINITY ? 0.0f : expf(score - lse);
-  product = probability * factor;
-  gradient = float(p.scale) * probability * (gradient * factor - dot) * slope;
+/// The exponent that a query's lse adds to its scores times log2(e). A query
+/// that sees no key has no probabilities.
+__device__ __forceinline__ float exponentOf(float lse) {
+  return lse == -INFINITY ? -INFINITY : lse * -kLog2E;
 }
 
-template <typename Shape>
+/// The number of a query for which a score has a gradient: the exponent of its
+/// probability, and dot.
+struct QueryNumbers {
+  float exponent, dot;
+};
+
+/// Scores s become drop(P), and the gradients ds of dropped probabilities
+/// become those of the products, without the scale. `of(half, column)`: a
+/// score's query. `kept(half, column)`: dropout's factor.
+template <int N, typename Of, typename Kept>
+__device__ __forceinline__ void
+gradientsOfScores(FragmentC (&s)[N], FragmentC (&ds)[N],
+                  const FragmentC *slopes, float factor, int lane, Of &&of,
+                  Kept &&kept) {
+  int i = 0;
+  eachScore(s, lane, [&](float &x, int half, int column) {
+    const int n = i / 4, at = i % 4;
+    ++i;
+    const QueryNumbers query = of(half, column);
+    const float drop = kept(half, column);
+    const float probability = powerOf2(fmaf(x, factor, query.exponent));
+    float &gradient = ds[n].sums[at];
+    x = probability * drop;
+    gradient = probability * fmaf(gradient, drop, -query.dot);
+    if (slopes)
+      gradient *= slopes[n].sums[at];
+  });
+}
+
+template <typename Shape, Scores Kind>
 __global__ void __launch_bounds__(kTensorThreads)
     tensorGradientOfKeys(AttentionParams p, GradOperands o) {
   TMC_DYNAMIC_SHARED(memory);
   const TensorTiles<Shape, 2> tiles(memory);
   constexpr int Walked = Shape::Walked;
+  constexpr bool kMasks = asksMasks(Kind);
   const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
-  const int64_t key0 = int64_t(blockIdx.x) * kOwnRows;
+  const int key0 = int(blockIdx.x) * kOwnRows;
+  const int row0 = 16 * warp + lane / 4; // and + 8
   const int64_t kvHead = blockIdx.y, batch = blockIdx.z;
-  const bool drops = p.dropout > 0;
+  const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
+  const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
 
-  fetchPair<Shape, kOwnRows>(
-      rowsOfHead(o.k, p.k, p.keys, p.headDim, batch, kvHead),
-      rowsOfHead(o.v, p.v, p.keys, p.headDim, batch, kvHead), key0, p.headDim,
-      tiles.own);
-  const int64_t perKey = p.heads / p.kvHeads;
-  const int64_t begin = firstQuery(p, o.extras, batch, key0) / Walked * Walked;
-  const int64_t end = queryEndOf(p, key0 + kOwnRows);
-  const int64_t trips = begin < end ? (end - begin + Walked - 1) / Walked : 0;
-  // All tiles of all heads that read these keys, in one walk.
-  auto fetch = [&](int64_t step, int stage) {
-    if (step < trips * perKey) {
-      const int64_t head = kvHead * perKey + step / trips;
-      const int64_t query0 = begin + step % trips * Walked;
-      fetchPair<Shape, Walked>(
-          rowsOfHead(o.q, p.q, p.queries, p.headDim, batch, head),
-          rowsOfHead(o.dout, stridesOfDout(p), p.queries, p.headDim, batch,
-                     head),
-          query0, p.headDim, tiles.other(stage, 0));
+  TensorRows<Shape, Kind>(o.k, p.k, p.keys, p.headDim, batch, kvHead)
+      .template fetch<kOwnRows>(key0, tiles.own);
+  TensorRows<Shape, Kind>(o.v, p.v, p.keys, p.headDim, batch, kvHead)
+      .template fetch<kOwnRows>(key0, tiles.own + Shape::kOwn);
+  const int perKey = int(p.heads / p.kvHeads);
+  const int lastKey =
+      (key0 + kOwnRows < int(p.keys) ? key0 + kOwnRows : int(p.keys)) - 1;
+  const SeenRange first = queriesOf(p, o.extras, batch, key0);
+  const SeenRange last = queriesOf(p, o.extras, batch, lastKey);
+  const SeenRange plain =
+      kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
+  const int begin = first.begin / Walked * Walked, end = last.end;
+
+  // All tiles of all heads that read these keys, in one walk. What is fetched
+  // is one tile ahead.
+  const int64_t head0 = kvHead * perKey;
+  TensorRows<Shape, Kind> queryRows(o.q, p.q, p.queries, p.headDim, batch,
+                                    head0),
+      doutRows(o.dout, stridesOfDout(p), p.queries, p.headDim, batch, head0);
+  int64_t numbers = (batch * p.heads + head0) * p.queries;
+  int fetched = begin, heads = begin < end ? perKey : 0;
+  // Threads that fetch numbers of one query.
+  const int own = linearThread();
+  auto fetch = [&](int stage) {
+    if (heads > 0) {
+      queryRows.template fetch<Walked>(fetched, tiles.other(stage, 0));
+      doutRows.template fetch<Walked>(fetched, tiles.other(stage, 1));
+      if (own < Walked) {
+        const bool exists = fetched + own < int(p.queries);
+        const int64_t at = exists ? numbers + fetched + own : numbers;
+        copyAsync<4>(tiles.numbersOf(stage, 0) + own, o.lse + at,
+                     exists ? 4 : 0);
+        copyAsync<4>(tiles.numbersOf(stage, 1) + own, o.dots + at,
+                     exists ? 4 : 0);
+      }
+      fetched += Walked;
+      if (fetched >= end) {
+        fetched = begin;
+        --heads;
+        queryRows.advance(p.q.head);
+        doutRows.advance(p.headDim);
+        numbers += p.queries;
+      }
     }
     commitGroup();
   };
-  fetch(0, 0);
+  fetch(0);
 
   FragmentC dk[Shape::kChannels], dv[Shape::kChannels];
   zeroSums(dk);
   zeroSums(dv);
-  int stage = 0;
-  for (int64_t step = 0; step < trips * perKey; ++step, stage ^= 1) {
-    const int64_t head = kvHead * perKey + step / trips;
-    const int64_t query0 = begin + step % trips * Walked;
+  int stage = 0, query0 = begin;
+  int64_t head = head0;
+  auto walk = [&](auto isPlain) {
     waitGroup<0>();
+    if (own < Walked) {
+      float &number = tiles.numbersOf(stage, 0)[own];
+      number = exponentOf(number);
+    }
     __syncthreads(); // this tile has arrived, the other stage has been read
-    fetch(step + 1, stage ^ 1);
+    fetch(stage ^ 1);
     if (drops) {
       fillKept<Walked, kOwnRows, kOwnRows + 4, kTensorThreads>(
           p, o.extras, batch, head, query0, key0, tiles.kept);
@@ -206,90 +286,115 @@ __global__ void __launch_bounds__(kTensorThreads)
     }
     FragmentC s[Shape::kColumns], ds[Shape::kColumns];
     multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
-    const bool plain = isPlain(p, o.extras, query0, Walked, key0, kOwnRows);
-#pragma unroll
-    for (int n = 0; n < Shape::kColumns; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const int column = 8 * n + lane % 4 * 2 + e;
-        const int64_t query = query0 + column;
-        const int64_t at = (batch * p.heads + head) * p.queries + query;
-        const bool exists = query < p.queries;
-        const float lse = exists ? o.lse[at] : -INFINITY;
-        const float dot = exists ? o.dots[at] : 0.0f;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int row = 16 * warp + lane / 4 + 8 * half;
-          const float factor =
-              drops ? tiles.kept[column * (kOwnRows + 4) + row] * dropScale
-                    : 1.0f;
-          gradientOfScore(p, o.extras, plain, batch, head, query, key0 + row,
-                          lse, dot, factor, s[n].sums[2 * half + e],
-                          ds[n].sums[2 * half + e]);
-        }
-      }
-    multiplyScores<Shape>(dv, s, tiles.other(stage, 1), lane);
-    multiplyScores<Shape>(dk, ds, tiles.other(stage, 0), lane);
+    FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
+    FragmentC *const slope = Kind == Scores::Capped ? slopes : nullptr;
+    if constexpr (kMasks)
+      maskScores<Kind>(
+          s, slope, p, o.extras, batch, head, lane, [&](int half, int column) {
+            return make_int2(query0 + column, key0 + row0 + 8 * half);
+          });
+    if constexpr (!decltype(isPlain)::value)
+      hideScores(s, lane, [&](int half) {
+        const int key = key0 + row0 + 8 * half;
+        if (key >= int(p.keys))
+          return SeenRange{0, 0};
+        const SeenRange queries = queriesOf(p, o.extras, batch, key);
+        return SeenRange{queries.begin - query0, queries.end - query0};
+      });
+    gradientsOfScores(
+        s, ds, slope, factor, lane,
+        [&](int, int column) {
+          return QueryNumbers{tiles.numbersOf(stage, 0)[column],
+                              tiles.numbersOf(stage, 1)[column]};
+        },
+        [&](int half, int column) {
+          return drops ? tiles.kept[column * (kOwnRows + 4) + row0 + 8 * half] *
+                             dropScale
+                       : 1.0f;
+        });
+    multiplyScores<Shape>(dv, s, tiles.other(stage, 1), lane,
+                          kMasks && p.exact);
+    multiplyScores<Shape>(dk, ds, tiles.other(stage, 0), lane,
+                          kMasks && p.exact);
+    query0 += Walked;
+    stage ^= 1;
+  };
+  for (; head < head0 + perKey; ++head) {
+    query0 = begin;
+    while (query0 < end)
+      if (query0 == plain.begin)
+        while (query0 < plain.end)
+          walk(std::true_type{});
+      else
+        walk(std::false_type{});
   }
   waitGroup<0>();
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int64_t key = key0 + 16 * warp + lane / 4 + 8 * half;
+    const int64_t key = key0 + row0 + 8 * half;
     if (key >= p.keys)
       continue;
     const int64_t at =
         ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
-    writeSums(dk, half, 1.0f, p.headDim, static_cast<uint16_t *>(o.dk) + at,
-              lane);
+    writeSums(dk, half, float(p.scale), p.headDim,
+              static_cast<uint16_t *>(o.dk) + at, lane);
     writeSums(dv, half, 1.0f, p.headDim, static_cast<uint16_t *>(o.dv) + at,
               lane);
   }
 }
 
-template <typename Shape>
+template <typename Shape, Scores Kind>
 __global__ void __launch_bounds__(kTensorThreads)
     tensorGradientOfQueries(AttentionParams p, GradOperands o) {
   TMC_DYNAMIC_SHARED(memory);
   const TensorTiles<Shape, 2> tiles(memory);
   constexpr int Walked = Shape::Walked;
+  constexpr bool kMasks = asksMasks(Kind);
   const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
-  const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * kOwnRows;
+  const int query0 = int(gridDim.x - 1 - blockIdx.x) * kOwnRows;
+  const int row0 = 16 * warp + lane / 4; // and + 8
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int64_t kvHead = head / (p.heads / p.kvHeads);
-  const bool drops = p.dropout > 0;
+  const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
-  const TensorRows keyRows =
-      rowsOfHead(o.k, p.k, p.keys, p.headDim, batch, kvHead);
-  const TensorRows valueRows =
-      rowsOfHead(o.v, p.v, p.keys, p.headDim, batch, kvHead);
-  fetchPair<Shape, kOwnRows>(
-      rowsOfHead(o.q, p.q, p.queries, p.headDim, batch, head),
-      rowsOfHead(o.dout, stridesOfDout(p), p.queries, p.headDim, batch, head),
-      query0, p.headDim, tiles.own);
-  const int64_t queryEnd =
-      query0 + kOwnRows < p.queries ? query0 + kOwnRows : p.queries;
-  const int64_t keyEnd = keyEndOf(p, o.extras, batch, queryEnd);
-  const int64_t keyBegin = firstKey(p, query0) / Walked * Walked;
-  auto fetch = [&](int64_t key0, int stage) {
-    if (key0 < keyEnd)
-      fetchPair<Shape, Walked>(keyRows, valueRows, key0, p.headDim,
-                               tiles.other(stage, 0));
+  const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
+  const TensorRows<Shape, Kind> keyRows(o.k, p.k, p.keys, p.headDim, batch,
+                                        kvHead),
+      valueRows(o.v, p.v, p.keys, p.headDim, batch, kvHead);
+  TensorRows<Shape, Kind>(o.q, p.q, p.queries, p.headDim, batch, head)
+      .template fetch<kOwnRows>(query0, tiles.own);
+  TensorRows<Shape, Kind>(o.dout, stridesOfDout(p), p.queries, p.headDim, batch,
+                          head)
+      .template fetch<kOwnRows>(query0, tiles.own + Shape::kOwn);
+  const int lastQuery = (query0 + kOwnRows < int(p.queries) ? query0 + kOwnRows
+                                                            : int(p.queries)) -
+                        1;
+  const SeenRange first = keysOf(p, o.extras, batch, query0);
+  const SeenRange last = keysOf(p, o.extras, batch, lastQuery);
+  const SeenRange plain =
+      kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
+  auto fetch = [&](int key0, int stage) {
+    if (key0 < last.end) {
+      keyRows.template fetch<Walked>(key0, tiles.other(stage, 0));
+      valueRows.template fetch<Walked>(key0, tiles.other(stage, 1));
+    }
     commitGroup();
   };
-  fetch(keyBegin, 0);
+  int key0 = first.begin / Walked * Walked, stage = 0;
+  fetch(key0, 0);
 
-  float lse[2], dot[2];
+  QueryNumbers numbers[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int64_t query = query0 + 16 * warp + lane / 4 + 8 * half;
+    const int64_t query = query0 + row0 + 8 * half;
     const int64_t at = (batch * p.heads + head) * p.queries + query;
-    lse[half] = query < p.queries ? o.lse[at] : -INFINITY;
-    dot[half] = query < p.queries ? o.dots[at] : 0.0f;
+    numbers[half] = query < p.queries
+                        ? QueryNumbers{exponentOf(o.lse[at]), o.dots[at]}
+                        : QueryNumbers{-INFINITY, 0};
   }
   FragmentC dq[Shape::kChannels];
   zeroSums(dq);
-  int stage = 0;
-  for (int64_t key0 = keyBegin; key0 < keyEnd; key0 += Walked, stage ^= 1) {
+  auto walk = [&](auto isPlain) {
     waitGroup<0>();
     __syncthreads(); // this tile has arrived, the other stage has been read
     fetch(key0 + Walked, stage ^ 1);
@@ -300,32 +405,46 @@ __global__ void __launch_bounds__(kTensorThreads)
     }
     FragmentC s[Shape::kColumns], ds[Shape::kColumns];
     multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
-    const bool plain = isPlain(p, o.extras, query0, kOwnRows, key0, Walked);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = 16 * warp + lane / 4 + 8 * half;
-#pragma unroll
-      for (int n = 0; n < Shape::kColumns; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int column = 8 * n + lane % 4 * 2 + e;
-          const float factor =
-              drops ? tiles.kept[row * Shape::kKeptStride + column] * dropScale
-                    : 1.0f;
-          gradientOfScore(p, o.extras, plain, batch, head, query0 + row,
-                          key0 + column, lse[half], dot[half], factor,
-                          s[n].sums[2 * half + e], ds[n].sums[2 * half + e]);
-        }
-    }
-    multiplyScores<Shape>(dq, ds, tiles.other(stage, 0), lane);
-  }
+    FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
+    FragmentC *const slope = Kind == Scores::Capped ? slopes : nullptr;
+    if constexpr (kMasks)
+      maskScores<Kind>(
+          s, slope, p, o.extras, batch, head, lane, [&](int half, int column) {
+            return make_int2(query0 + row0 + 8 * half, key0 + column);
+          });
+    if constexpr (!decltype(isPlain)::value)
+      hideScores(s, lane, [&](int half) {
+        const SeenRange keys =
+            keysOf(p, o.extras, batch, query0 + row0 + 8 * half);
+        return SeenRange{keys.begin - key0, keys.end - key0};
+      });
+    gradientsOfScores(
+        s, ds, slope, factor, lane,
+        [&](int half, int) { return numbers[half]; },
+        [&](int half, int column) {
+          return drops ? tiles.kept[(row0 + 8 * half) * Shape::kKeptStride +
+                                    column] *
+                             dropScale
+                       : 1.0f;
+        });
+    multiplyScores<Shape>(dq, ds, tiles.other(stage, 0), lane,
+                          kMasks && p.exact);
+    key0 += Walked;
+    stage ^= 1;
+  };
+  while (key0 < last.end)
+    if (key0 == plain.begin)
+      while (key0 < plain.end)
+        walk(std::true_type{});
+    else
+      walk(std::false_type{});
   waitGroup<0>();
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int64_t query = query0 + 16 * warp + lane / 4 + 8 * half;
+    const int64_t query = query0 + row0 + 8 * half;
     const int64_t row = (batch * p.queries + query) * p.heads + head;
     if (query < p.queries)
-      writeSums(dq, half, 1.0f, p.headDim,
+      writeSums(dq, half, float(p.scale), p.headDim,
                 static_cast<uint16_t *>(o.dq) + row * p.headDim, lane);
   }
 }
@@ -339,13 +458,53 @@ auto withTensorShapes(const AttentionParams &p, F &&body) {
   return body(TensorShape<128, 64>{}, TensorShape<128, 32>{});
 }
 
+template <Scores Kind>
+using KindConstant = std::integral_constant<Scores, Kind>;
+
+/// Calls body with the kind of the kernels for these operands, as a constant.
+template <typename F>
+void withKind(const AttentionParams &p, const AttentionExtras &extras,
+              std::initializer_list<const void *> operands, F &&body) {
+  bool copies = p.headDim % 8 == 0;
+  for (const AttentionStrides &s : {p.q, p.k, p.v})
+    copies &= s.batch % 8 == 0 && s.time % 8 == 0 && s.head % 8 == 0;
+  for (const void *operand : operands)
+    copies &= reinterpret_cast<uintptr_t>(operand) % 16 == 0;
+  if (p.softcap > 0)
+    return body(KindConstant<Scores::Capped>{});
+  // Plain scores are scaled after their maximum is known.
+  if (p.bias || p.mask != MaskKind::None || extras.groups || p.exact ||
+      !copies || !(p.scale > 0))
+    return body(KindConstant<Scores::General>{});
+  if (p.dropout > 0)
+    return body(KindConstant<Scores::Dropped>{});
+  return body(KindConstant<Scores::Plain>{});
+}
+
+/// Calls `body` with every kind, until one fails.
+template <typename F> Status withEachKind(F &&body) {
+  if (Status s = body(KindConstant<Scores::Plain>{}); !s)
+    return s;
+  if (Status s = body(KindConstant<Scores::Dropped>{}); !s)
+    return s;
+  if (Status s = body(KindConstant<Scores::General>{}); !s)
+    return s;
+  return body(KindConstant<Scores::Capped>{});
+}
+
 constexpr int kTensorCapability = 80; // the first with bf16
+/// Rows are counted in 32 bits, and a row of an operand is a 32-bit step.
+constexpr int64_t kMostRows = int64_t(1) << 30;
 
 } // namespace
 
 bool takesTensorCores(const CudaDevice &device, const AttentionParams &p) {
   if (!isForTensorCores(p) || device.computeCapability() < kTensorCapability)
     return false;
+  for (int64_t count : {p.queries, p.keys, p.q.time, p.k.time, p.v.time,
+                        p.heads * p.headDim, p.window})
+    if (count >= kMostRows)
+      return false;
   return withTensorShapes(p, [&](auto forward, auto gradient) {
     return TensorTiles<decltype(forward), 1>::bytes(p) <=
                device.sharedBytes() &&
@@ -357,8 +516,11 @@ Status prepareTensorAttention(const CudaDevice &device,
                               const AttentionParams &p) {
   return withTensorShapes(p, [&](auto forward, auto) {
     using Shape = decltype(forward);
-    return allowShared(device, "attention", tensorAttention<Shape>,
-                       TensorTiles<Shape, 1>::bytes(p));
+    return withEachKind([&](auto kind) {
+      return allowShared(device, "attention",
+                         tensorAttention<Shape, decltype(kind)::value>,
+                         TensorTiles<Shape, 1>::bytes(p));
+    });
   });
 }
 
@@ -367,11 +529,14 @@ void runTensorAttention(Queue &queue, const AttentionParams &p, const void *q,
                         const AttentionExtras &extras, void *out, float *lse) {
   withTensorShapes(p, [&](auto forward, auto) {
     using Shape = decltype(forward);
-    launch(queue, tensorAttention<Shape>,
-           dim3(unsigned(ceilDivide(p.queries, kOwnRows)), unsigned(p.heads),
-                unsigned(p.batch)),
-           dim3(kSide, kTensorThreads / kSide), TensorTiles<Shape, 1>::bytes(p),
-           p, q, k, v, extras, static_cast<uint16_t *>(out), lse);
+    withKind(p, extras, {q, k, v}, [&](auto kind) {
+      launch(queue, tensorAttention<Shape, decltype(kind)::value>,
+             dim3(unsigned(ceilDivide(p.queries, kOwnRows)), unsigned(p.heads),
+                  unsigned(p.batch)),
+             dim3(kSide, kTensorThreads / kSide),
+             TensorTiles<Shape, 1>::bytes(p), p, q, k, v, extras,
+             static_cast<uint16_t *>(out), lse);
+    });
   });
 }
 
@@ -380,12 +545,16 @@ Status prepareTensorGradients(const CudaDevice &device,
   return withTensorShapes(p, [&](auto, auto gradient) {
     using Shape = decltype(gradient);
     const int64_t bytes = TensorTiles<Shape, 2>::bytes(p);
-    if (Status s = allowShared(device, "attention_grad",
-                               tensorGradientOfKeys<Shape>, bytes);
-        !s)
-      return s;
-    return allowShared(device, "attention_grad", tensorGradientOfQueries<Shape>,
-                       bytes);
+    return withEachKind([&](auto kind) {
+      if (Status s = allowShared(
+              device, "attention_grad",
+              tensorGradientOfKeys<Shape, decltype(kind)::value>, bytes);
+          !s)
+        return s;
+      return allowShared(device, "attention_grad",
+                         tensorGradientOfQueries<Shape, decltype(kind)::value>,
+                         bytes);
+    });
   });
 }
 
@@ -395,14 +564,18 @@ void runTensorGradients(Queue &queue, const AttentionParams &p,
     using Shape = decltype(gradient);
     const dim3 block(kSide, kTensorThreads / kSide);
     const int64_t bytes = TensorTiles<Shape, 2>::bytes(p);
-    launch(queue, tensorGradientOfKeys<Shape>,
-           dim3(unsigned(ceilDivide(p.keys, kOwnRows)), unsigned(p.kvHeads),
-                unsigned(p.batch)),
-           block, bytes, p, operands);
-    launch(queue, tensorGradientOfQueries<Shape>,
-           dim3(unsigned(ceilDivide(p.queries, kOwnRows)), unsigned(p.heads),
-                unsigned(p.batch)),
-           block, bytes, p, operands);
+    withKind(
+        p, operands.extras, {operands.q, operands.k, operands.v, operands.dout},
+        [&](auto kind) {
+          launch(queue, tensorGradientOfKeys<Shape, decltype(kind)::value>,
+                 dim3(unsigned(ceilDivide(p.keys, kOwnRows)),
+                      unsigned(p.kvHeads), unsigned(p.batch)),
+                 block, bytes, p, operands);
+          launch(queue, tensorGradientOfQueries<Shape, decltype(kind)::value>,
+                 dim3(unsigned(ceilDivide(p.queries, kOwnRows)),
+                      unsigned(p.heads), unsigned(p.batch)),
+                 block, bytes, p, operands);
+        });
   });
 }
 

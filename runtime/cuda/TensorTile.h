@@ -9,6 +9,15 @@
 // matrix are in different banks. Scores stay in registers: a lane's sums of two
 // products of 8 columns are its operand for a product along these 16 columns.
 //
+// A row sees a range of the other side's rows, by causality, prefix and window.
+// Most tiles lie in the ranges of all of a block's rows. These *plain* tiles
+// are walked by a loop of their own, in which no score is compared with
+// anything. A tile at the border of a range compares each score with the range
+// of its row. Kernels of kind General ask the masks about each score.
+//
+// Exponentials are powers of two: exp(x) = 2^(x log2 e), where the factor is
+// part of the scale.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_TENSORTILE_H
 #define TMC_RUNTIME_CUDA_TENSORTILE_H
@@ -21,6 +30,20 @@ namespace tmc::cuda {
 constexpr int kTensorWarps = 4, kTensorThreads = kTensorWarps * kWarp;
 constexpr int kOwnRows = 16 * kTensorWarps; // of a block
 
+constexpr float kLog2E = 1.44269504088896340736f;
+
+/// The kernels for one kind of scores.
+enum class Scores {
+  Plain,   ///< Scaled products, hidden by position alone.
+  Dropped, ///< The same, with dropout.
+  General, ///< With masks, groups, bias or dropout, with scores that enter
+           ///< exactly, and with operands that 16-byte copies don't take.
+  Capped,  ///< The same, with a cap.
+};
+TMC_HD constexpr bool asksMasks(Scores kind) {
+  return kind == Scores::General || kind == Scores::Capped;
+}
+
 /// Heads of up to Depth channels, walked in tiles of Walked rows.
 template <int Depth_, int Walked_> struct TensorShape {
   static constexpr int Depth = Depth_, Walked = Walked_;
@@ -29,63 +52,70 @@ template <int Depth_, int Walked_> struct TensorShape {
   static constexpr int kChannels = Depth / 8; // fragments of a result
   static constexpr int kColumns = Walked / 8; // fragments of scores
   static constexpr int kKeptStride = Walked + 4;
+  static constexpr int kChunks = Depth / 8; // 16-byte copies of a row
+  static constexpr int kRowsAtOnce = kTensorThreads / kChunks;
   static_assert(Depth % 32 == 0 && Walked % 16 == 0);
+  static_assert(Walked % kRowsAtOnce == 0 && kOwnRows % kRowsAtOnce == 0);
 };
 
 __device__ inline int linearThread() {
   return int(threadIdx.y) * kSide + int(threadIdx.x);
 }
 
-/// An operand of one head: rows of `headDim` elements.
-struct TensorRows {
-  const uint16_t *data;
-  int64_t rows, stride; // in elements
-  bool isAligned;       // each row's start and length are multiples of 16 bytes
-
-  __device__ TensorRows(const void *base, int64_t shift, int64_t rows,
-                        int64_t stride, int64_t headDim)
-      : data(static_cast<const uint16_t *>(base) + shift), rows(rows),
-        stride(stride), isAligned(reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
-                                  stride % 8 == 0 && headDim % 8 == 0) {}
-};
-
-/// The rows of `head` in an operand with these strides.
-__device__ inline TensorRows rowsOfHead(const void *base,
-                                        const AttentionStrides &strides,
-                                        int64_t rows, int64_t headDim,
-                                        int64_t batch, int64_t head) {
-  return {base, batch * strides.batch + head * strides.head, rows, strides.time,
-          headDim};
+/// 2^x; 0 for -infinity. On a card within 2 ulp, and 0 for subnormal results.
+__device__ __forceinline__ float powerOf2(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
 }
 
-/// Starts to copy rows [row0, row0 + Count) into a tile, with zeros for missing
-/// elements. They are visible after waitGroup and a barrier.
-template <typename Shape, int Count>
-__device__ void fetchTile(const TensorRows &from, int64_t row0, int64_t headDim,
-                          uint16_t *tile) {
-  constexpr int kChunks = Shape::Depth / 8;
-  for (int i = linearThread(); i < Count * kChunks; i += kTensorThreads) {
-    const int r = i / kChunks, d = i % kChunks * 8;
-    const bool exists = row0 + r < from.rows && d < headDim;
-    const uint16_t *source =
-        from.data + (exists ? (row0 + r) * from.stride + d : 0);
-    uint16_t *to = tile + r * Shape::kStride + d;
-    if (from.isAligned)
-      copyAsync<16>(to, source, exists ? 16 : 0);
-    else
-      for (int e = 0; e < 8; ++e)
-        to[e] = exists && d + e < headDim ? source[e] : uint16_t(0);
+/// An operand of one head: rows of `headDim` elements. A thread copies the same
+/// 16 bytes of every kRowsAtOnce-th row.
+template <typename Shape, Scores Kind> class TensorRows {
+public:
+  __device__ TensorRows(const void *base, const AttentionStrides &strides,
+                        int64_t rows, int64_t headDim, int64_t batch,
+                        int64_t head)
+      : data(static_cast<const uint16_t *>(base) + batch * strides.batch +
+             head * strides.head),
+        row(linearThread() / Shape::kChunks),
+        channel(linearThread() % Shape::kChunks * 8),
+        end(channel < headDim ? int(rows) : 0), stride(int(strides.time)),
+        headDim(int(headDim)) {}
+
+  /// Moves on by `elements`.
+  __device__ void advance(int64_t elements) { data += elements; }
+
+  /// Starts to copy rows [row0, row0 + Count) into a tile, with zeros for
+  /// missing elements. They are visible after waitGroup and a barrier.
+  template <int Count> __device__ void fetch(int row0, uint16_t *tile) const {
+    uint16_t *to = tile + row * Shape::kStride + channel;
+#pragma unroll
+    for (int r = 0; r < Count; r += Shape::kRowsAtOnce) {
+      const int at = row0 + row + r;
+      const uint16_t *from = data + int64_t(at) * stride + channel;
+      uint16_t *target = to + r * Shape::kStride;
+      if (!asksMasks(Kind) || isAligned())
+        copyAsync<16>(target, at < end ? from : data, at < end ? 16 : 0);
+      else
+        for (int e = 0; e < 8; ++e)
+          target[e] = at < end && channel + e < headDim ? from[e] : uint16_t(0);
+    }
   }
-}
 
-/// The same rows of two operands, into consecutive tiles.
-template <typename Shape, int Count>
-__device__ void fetchPair(const TensorRows &first, const TensorRows &second,
-                          int64_t row0, int64_t headDim, uint16_t *tiles) {
-  fetchTile<Shape, Count>(first, row0, headDim, tiles);
-  fetchTile<Shape, Count>(second, row0, headDim,
-                          tiles + Count * Shape::kStride);
-}
+private:
+  __device__ bool isAligned() const {
+    return reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride % 8 == 0 &&
+           headDim % 8 == 0;
+  }
+
+  const uint16_t *data;
+  int row, channel, end, stride, headDim;
+};
 
 /// Rows [row, row + 16) and channels [16 kk, 16 kk + 16) of a tile.
 template <typename Shape>
@@ -98,9 +128,9 @@ __device__ FragmentA rowsOf(const uint16_t *tile, int row, int kk, int lane) {
 
 /// c[n] += a's 16 rows times rows 8n.. of a tile, over all channels.
 template <typename Shape>
-__device__ void multiplyRows(FragmentC (&c)[Shape::kColumns],
-                             const uint16_t *own, int row,
-                             const uint16_t *other, int lane) {
+__device__ __forceinline__ void multiplyRows(FragmentC (&c)[Shape::kColumns],
+                                             const uint16_t *own, int row,
+                                             const uint16_t *other, int lane) {
 #pragma unroll
   for (int pair = 0; pair < Shape::Depth / 32; ++pair) {
     const FragmentA first = rowsOf<Shape>(own, row, 2 * pair, lane);
@@ -116,29 +146,32 @@ __device__ void multiplyRows(FragmentC (&c)[Shape::kColumns],
   }
 }
 
-/// Two numbers as bf16, and the rest of each number as bf16.
-__device__ inline void splitBF16(float low, float high, uint32_t &rounded,
-                                 uint32_t &rest) {
-  rounded = packBF16(low, high);
-  rest = packBF16(low - widenBits<bf16>(rounded & 0xffffu),
+/// Two numbers as bf16. `rest`: what rounding took from them.
+__device__ __forceinline__ uint32_t restBF16(float low, float high,
+                                             uint32_t rounded) {
+  return packBF16(low - widenBits<bf16>(rounded & 0xffffu),
                   high - widenBits<bf16>(rounded >> 16));
 }
 
 /// to[n] += scores' 16 rows times channels 8n.. of a tile, over the tile's
-/// rows, which are the scores' columns.
+/// rows, which are the scores' columns. Scores enter rounded to bf16; with
+/// `exact`, what rounding took from them enters as well.
 template <typename Shape>
-__device__ void multiplyScores(FragmentC (&to)[Shape::kChannels],
-                               const FragmentC (&scores)[Shape::kColumns],
-                               const uint16_t *tile, int lane) {
+__device__ __forceinline__ void
+multiplyScores(FragmentC (&to)[Shape::kChannels],
+               const FragmentC (&scores)[Shape::kColumns], const uint16_t *tile,
+               int lane, bool exact) {
 #pragma unroll
   for (int kk = 0; kk < Shape::Walked / 16; ++kk) {
-    FragmentA rounded, rest;
-    const float(&s0)[4] = scores[2 * kk].sums;
-    const float(&s1)[4] = scores[2 * kk + 1].sums;
-    splitBF16(s0[0], s0[1], rounded.words[0], rest.words[0]);
-    splitBF16(s0[2], s0[3], rounded.words[1], rest.words[1]);
-    splitBF16(s1[0], s1[1], rounded.words[2], rest.words[2]);
-    splitBF16(s1[2], s1[3], rounded.words[3], rest.words[3]);
+    FragmentA rounded;
+    float x[4][2];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const float(&sums)[4] = scores[2 * kk + w / 2].sums;
+      x[w][0] = sums[w % 2 * 2];
+      x[w][1] = sums[w % 2 * 2 + 1];
+      rounded.words[w] = packBF16(x[w][0], x[w][1]);
+    }
 #pragma unroll
     for (int n = 0; n < Shape::kChannels; n += 2) {
       uint32_t words[4];
@@ -147,14 +180,20 @@ __device__ void multiplyScores(FragmentC (&to)[Shape::kChannels],
                                        8 * n + lane / 16 * 8);
       const FragmentB left{{words[0], words[1]}}, right{{words[2], words[3]}};
       mma<Element::BF16>(to[n], rounded, left);
-      mma<Element::BF16>(to[n], rest, left);
       mma<Element::BF16>(to[n + 1], rounded, right);
-      mma<Element::BF16>(to[n + 1], rest, right);
+      if (exact) {
+        FragmentA rest;
+#pragma unroll
+        for (int w = 0; w < 4; ++w)
+          rest.words[w] = restBF16(x[w][0], x[w][1], rounded.words[w]);
+        mma<Element::BF16>(to[n], rest, left);
+        mma<Element::BF16>(to[n + 1], rest, right);
+      }
     }
   }
 }
 
-template <int N> __device__ void zeroSums(FragmentC (&c)[N]) {
+template <int N> __device__ __forceinline__ void zeroSums(FragmentC (&c)[N]) {
 #pragma unroll
   for (int n = 0; n < N; ++n)
 #pragma unroll
@@ -184,47 +223,157 @@ __device__ void writeSums(const FragmentC (&c)[N], int half, float scale,
   }
 }
 
-/// Whether all these queries see all these keys, and scores are scaled products
-/// only: true for most tiles of most models.
-__device__ inline bool isPlain(const AttentionParams &p,
-                               const AttentionExtras &extras, int64_t query0,
-                               int64_t queries, int64_t key0, int64_t keys) {
-  const int64_t first = query0 + p.keys - p.queries;
-  const int64_t last = first + queries - 1, lastKey = key0 + keys - 1;
-  return p.softcap <= 0 && !p.bias && p.mask == MaskKind::None &&
-         !extras.groups && query0 + queries <= p.queries && lastKey < p.keys &&
-         (!p.causal || lastKey <= first) &&
-         (p.window <= 0 ||
-          (last - key0 < p.window && lastKey - first < p.window));
+/// Rows [begin, end) of the other side.
+struct SeenRange {
+  int begin, end;
+};
+/// The keys that a query sees by its position.
+__device__ inline SeenRange keysOf(const AttentionParams &p,
+                                   const AttentionExtras &extras, int64_t batch,
+                                   int64_t query) {
+  return {int(firstKey(p, query)), int(keyEndOf(p, extras, batch, query + 1))};
+}
+/// The queries that see a key by its position.
+__device__ inline SeenRange queriesOf(const AttentionParams &p,
+                                      const AttentionExtras &extras,
+                                      int64_t batch, int64_t key) {
+  return {int(firstQuery(p, extras, batch, key)), int(queryEndOf(p, key + 1))};
+}
+/// The tiles of Walked rows that lie in the ranges of a block's first and last
+/// row, and so in those of all between: both ends of a range only grow.
+template <int Walked>
+__device__ SeenRange plainTiles(SeenRange first, SeenRange last) {
+  const SeenRange all{(last.begin + Walked - 1) / Walked * Walked,
+                      first.end / Walked * Walked};
+  return all.begin < all.end ? all : SeenRange{-1, -1};
 }
 
-template <typename Op> __device__ float overQuad(float x, Op op) {
+/// Calls `f(score, half, column)` for each of a lane's scores: of row `half`
+/// (of g, g + 8), in a column of the tile.
+template <int N, typename F>
+__device__ __forceinline__ void eachScore(FragmentC (&s)[N], int lane, F &&f) {
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        f(s[n].sums[2 * half + e], half, 8 * n + lane % 4 * 2 + e);
+}
+
+/// Products become cap(scale * product) + mask + bias, and -infinity where the
+/// key isn't visible. `place(half, column)` is a score's query and key. The
+/// derivatives of the cap go to `slopes`, unless it is null; only kernels of
+/// kind Capped have a cap.
+///
+/// One pass for each kind of mask, so that a model without it skips the pass.
+/// Queries and keys behind the last one are read as the last one.
+template <Scores Kind, int N, typename Place>
+__device__ __forceinline__ void
+maskScores(FragmentC (&s)[N], FragmentC *slopes, const AttentionParams &p,
+           const AttentionExtras &extras, int64_t batch, int64_t head, int lane,
+           Place &&place) {
+  auto existing = [&](int half, int column) {
+    int2 at = place(half, column);
+    at.x = at.x < int(p.queries) ? at.x : int(p.queries) - 1;
+    at.y = at.y < int(p.keys) ? at.y : int(p.keys) - 1;
+    return at;
+  };
+  const float scale = float(p.scale);
+  eachScore(s, lane, [&](float &x, int, int) { x *= scale; });
+  if constexpr (Kind == Scores::Capped) {
+    const float cap = float(p.softcap), inverse = float(1 / p.softcap);
+    int i = 0;
+    eachScore(s, lane, [&](float &x, int, int) {
+      const float t = math::tanh(x * inverse);
+      x = cap * t;
+      if (slopes)
+        slopes[i / 4].sums[i % 4] = 1.0f - t * t;
+      ++i;
+    });
+  }
+  if (p.bias) {
+    const float *bias =
+        extras.bias + batch * p.biasBatchStride + head * p.biasHeadStride;
+    eachScore(s, lane, [&](float &x, int half, int column) {
+      const int2 at = existing(half, column);
+      x += bias[at.x * p.biasQueryStride + at.y];
+    });
+  }
+  const int64_t mask = batch * p.maskBatchStride + head * p.maskHeadStride;
+  if (p.mask == MaskKind::Additive)
+    eachScore(s, lane, [&](float &x, int half, int column) {
+      const int2 at = existing(half, column);
+      x += static_cast<const float *>(
+          extras.mask)[mask + at.x * p.maskQueryStride + at.y];
+    });
+  if (p.mask == MaskKind::Boolean)
+    eachScore(s, lane, [&](float &x, int half, int column) {
+      const int2 at = existing(half, column);
+      x = static_cast<const unsigned char *>(
+              extras.mask)[mask + at.x * p.maskQueryStride + at.y]
+              ? x
+              : -INFINITY;
+    });
+  if (extras.groups) {
+    const int64_t *groups = extras.groups + batch * p.groupsBatchStride;
+    const int64_t shift = p.keys - p.queries;
+    eachScore(s, lane, [&](float &x, int half, int column) {
+      const int2 at = existing(half, column);
+      x = groups[at.y] == groups[at.x + shift] ? x : -INFINITY;
+    });
+  }
+}
+
+/// Scores outside of the range of their row become -infinity. `rangeOf(half)`:
+/// the columns of the tile that row `half` sees.
+template <int N, typename RangeOf>
+__device__ __forceinline__ void hideScores(FragmentC (&s)[N], int lane,
+                                           RangeOf &&rangeOf) {
+  const SeenRange ranges[2] = {rangeOf(0), rangeOf(1)};
+  eachScore(s, lane, [&](float &x, int half, int column) {
+    x = column >= ranges[half].begin && column < ranges[half].end ? x
+                                                                  : -INFINITY;
+  });
+}
+
+template <typename Op>
+__device__ __forceinline__ float overQuad(float x, Op op) {
   x = op(x, __shfl_xor_sync(0xffffffffu, x, 2));
   return op(x, __shfl_xor_sync(0xffffffffu, x, 1));
 }
 
-/// A block's own tiles, then two pairs of walked tiles, then the kept scores.
+/// A block's own tiles, then two pairs of walked tiles, then two stages of two
+/// numbers for each walked row, then the kept scores.
 template <typename Shape, int Own> struct TensorTiles {
   uint16_t *own;
-  float *kept;
+  float *numbers, *kept;
 
   __device__ explicit TensorTiles(unsigned char *memory)
       : own(reinterpret_cast<uint16_t *>(memory)),
-        kept(reinterpret_cast<float *>(own + Own * Shape::kOwn +
-                                       4 * Shape::kOther)) {}
+        numbers(reinterpret_cast<float *>(own + Own * Shape::kOwn +
+                                          4 * Shape::kOther)),
+        kept(numbers + kNumbers) {}
   __device__ uint16_t *other(int stage, int which) const {
     return own + Own * Shape::kOwn + (2 * stage + which) * Shape::kOther;
   }
+  __device__ float *numbersOf(int stage, int which) const {
+    return numbers + (2 * stage + which) * Shape::Walked;
+  }
   static int64_t bytes(const AttentionParams &p) {
-    return (Own * Shape::kOwn + 4 * Shape::kOther) * 2 +
+    return (Own * Shape::kOwn + 4 * Shape::kOther) * 2 + kNumbers * 4 +
            (p.dropout > 0 ? int64_t(kOwnRows) * (kOwnRows + 4) * 4 : 0);
   }
+
+private:
+  /// The forward kernel needs none.
+  static constexpr int kNumbers = Own == 1 ? 0 : 4 * Shape::Walked;
 };
 
 /// s = own first rows times walked first rows, ds = second times second, of a
 /// warp's rows from `row` on.
 template <typename Shape>
-__device__ void
+__device__ __forceinline__ void
 multiplyPair(FragmentC (&s)[Shape::kColumns], FragmentC (&ds)[Shape::kColumns],
              const TensorTiles<Shape, 2> &tiles, int stage, int row, int lane) {
   zeroSums(s);

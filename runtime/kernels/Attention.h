@@ -68,6 +68,9 @@ struct AttentionParams {
   int64_t groupsBatchStride, prefixBatchStride;
   /// Probability of dropping an element of P; 0: no dropout.
   double dropout;
+  /// For bf16 on cuda: probabilities and their gradients enter products as two
+  /// numbers, 16 bits in total, and not rounded to bf16.
+  bool exact = false;
   int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
   uint32_t stream;       // of the random numbers
   int64_t scratchBytes;
