@@ -179,8 +179,8 @@ private:
   }
 
   void openFunction(StringRef function) {
-    os << "  template <typename R>\n  TMC_HD void " << function
-       << "(const R &row, const tmc::Sums &sums) const {\n"
+    os << "  template <typename R, typename S>\n  TMC_HD void " << function
+       << "(const R &row, const S &sums) const {\n"
        << "    using namespace tmc;\n    (void)row, (void)sums;\n";
     row = Scope();
     row.indent = 4;

@@ -28,7 +28,7 @@ public:
       constexpr int64_t kept = detail::keptFloats<Body>;
       alignas(64) float keptValues[kept > 0 ? kept : 1];
       const int64_t rowTile = tile / t.colTiles;
-      detail::RowOf<Body> row;
+      Row<detail::isRagged<Body>> row;
       row.begin = tile % t.colTiles * t.colsPerTile;
       row.end = detail::least(row.begin + t.colsPerTile, Body::shape.cols);
       row.keptValues = keptValues;
@@ -45,7 +45,7 @@ public:
     if constexpr (Body::shape.finish)
       parallelFor(stream, ceilDiv(Body::shape.cols, kSumColumns),
                   [&](int64_t tile, int64_t) {
-                    detail::RowOf<Body> row;
+                    Row<detail::isRagged<Body>> row;
                     row.index = 0;
                     row.begin = tile * kSumColumns;
                     row.end = detail::least(row.begin + kSumColumns,

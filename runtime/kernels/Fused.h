@@ -41,9 +41,9 @@ inline Status checkFusedScratch(const FusedTiling &tiling, int64_t planned) {
 template <typename Body>
 constexpr bool hasSums = (Body::shape.columnSums + Body::shape.totals) > 0;
 
-/// Rows of a body: ragged if the columns don't fill whole vectors.
+/// Whether a body's columns don't fill whole vectors.
 template <typename Body>
-using RowOf = Row<(Body::shape.cols % kWholeColumns != 0)>;
+constexpr bool isRagged = Body::shape.cols % kWholeColumns != 0;
 
 /// Floats of a row's kept values.
 template <typename Body>

@@ -63,6 +63,10 @@ constexpr int64_t kCpuSumTiles = 16;
 constexpr int64_t kCudaSumTiles = 512;
 /// Columns that the threads of one block take at once on cuda.
 constexpr int64_t kCudaBlockColumns = 1024;
+/// Columns of a block of the finish, where a warp has 4 of them.
+constexpr int64_t kCudaFinishColumns = 32;
+/// Sums over rows that a thread keeps in registers, at most, in fours.
+constexpr int64_t kCudaRegisterSums = 16;
 
 /// Threads that share a row on cuda: a warp if few columns would leave a block
 /// idle (then several rows share a block), else a block.

@@ -20,6 +20,12 @@
 // On cuda: column c belongs to the thread that loads it, in order; then lanes,
 // threads of a warp and warps combine in halves.
 //
+// A sum over rows has a fixed tree, too: a tile's rows in order, then the
+// tiles. On the cpu, tiles are added in order. On cuda, lane l of a warp adds
+// the tiles l, l + 32, ..., and then lanes combine in halves. While a tile of
+// cuda runs, its sums are in registers if they fit: in each row a thread has
+// the same columns.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ROW_H
 #define TMC_RUNTIME_KERNELS_ROW_H
@@ -86,13 +92,64 @@ struct Sums {
   }
 };
 
+#ifdef TMC_CUDA
+/// The same in registers, of a thread that walks its columns in `Steps` steps
+/// of four, and up to one more.
+template <int ColumnSums, int Totals, int Steps> struct RegisterSums {
+  struct Column {
+    const RegisterSums &sums;
+    int k;
+  };
+  struct Total {
+    const RegisterSums &sums;
+    int k;
+  };
+  TMC_HD Column column(int k) const { return {*this, k}; }
+  TMC_HD Total total(int k) const { return {*this, k}; }
+
+  // Mutable as memory behind a pointer is.
+  mutable Floats<4> columns[ColumnSums > 0 ? ColumnSums : 1][Steps];
+  mutable float tails[ColumnSums > 0 ? ColumnSums : 1];
+  mutable float totals[Totals > 0 ? Totals : 1];
+};
+#endif
+
+#ifdef TMC_CUDA
+/// Waits until the threads of a warp have finished their reads so far.
+TMC_HD TMC_INLINE void settleLines() {
+#if defined(__CUDA_ARCH__) || defined(TMC_CUDA_EMULATED)
+  __syncwarp();
+#endif
+}
+/// Combines the parts of a warp's threads in halves; all get the result.
+template <typename Kind, typename V> TMC_HD V overLines(V part) {
+#if defined(__CUDA_ARCH__) || defined(TMC_CUDA_EMULATED)
+  for (int offset = 16; offset > 0; offset /= 2) {
+    V other = part;
+    if constexpr (lanesOf<V> == 1) {
+      other = __shfl_xor_sync(0xffffffffu, part, offset);
+    } else {
+      for (int i = 0; i < lanesOf<V>; ++i)
+        other[i] = __shfl_xor_sync(0xffffffffu, part[i], offset);
+    }
+    part = Kind::combine(part, other);
+  }
+#endif
+  return part;
+}
+#endif
+
 //===----------------------------------------------------------------------===//
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// N columns of a row, from `at` on. Pointer arguments point at column 0.
-template <int N, bool Aligned = false> struct Columns {
+/// N columns of a row, from `at` on. Pointer arguments point at column 0. On
+/// cuda, `step` counts a thread's columns. With `Lines`, so many threads have
+/// the same columns; they share the work of totals, and the first one stores.
+template <int N, bool Aligned = false, int Lines = 1> struct Columns {
   int64_t at;
+  int step = 0;
+  int line = 0;
 
   template <typename T> TMC_HD TMC_INLINE auto load(const T *row) const {
     askAhead<0>(row);
@@ -101,6 +158,13 @@ template <int N, bool Aligned = false> struct Columns {
   template <typename T, typename V>
   TMC_HD TMC_INLINE void store(T *row, V value) const {
     askAhead<1>(row);
+#ifdef TMC_CUDA
+    if constexpr (Lines > 1) {
+      settleLines(); // `row` may be an operand's place that all of them read.
+      if (line != 0)
+        return;
+    }
+#endif
     storeLanes<N, Aligned>(row + at, value);
   }
   /// Elements at[i] of a table, one by one, for views in which the columns
@@ -161,10 +225,41 @@ template <int N, bool Aligned = false> struct Columns {
         Kind::combine(loadLanes<N, Aligned>((const float *)partial + at),
                       value));
   }
-  /// The sum over all rows: the tiles' partials, in order.
+#ifdef TMC_CUDA
+  /// This thread's part of a sum in registers.
+  template <typename Column>
+  TMC_HD TMC_INLINE auto &inRegisters(const Column &column) const {
+    if constexpr (N == 1)
+      return column.sums.tails[column.k];
+    else
+      return column.sums.columns[column.k][step];
+  }
+  template <typename Column, typename V>
+  TMC_HD TMC_INLINE auto store(const Column &column, V value) const
+      -> decltype(void(column.sums)) {
+    inRegisters(column) = value;
+  }
+  template <typename Kind, typename Column>
+  TMC_HD TMC_INLINE auto add(const Column &column, Floats<N> value) const
+      -> decltype(void(column.sums)) {
+    auto &sum = inRegisters(column);
+    sum = Kind::combine(sum, value);
+  }
+#endif
+  /// The sum over all rows: of the tiles' partials.
   template <typename Kind>
   TMC_HD TMC_INLINE Floats<N> total(const Sums &sums, int k) const {
     const float *partial = sums.column(k) + at;
+#ifdef TMC_CUDA
+    if constexpr (Lines > 1) {
+      auto part = splat<N>(Kind::init);
+      for (int64_t t = line; t < sums.tiling.rowTiles; t += Lines)
+        part = Kind::combine(
+            part,
+            loadLanes<N, Aligned>(partial + t * sums.tiling.partialFloats));
+      return overLines<Kind>(part);
+    }
+#endif
     Floats<N> sum = loadLanes<N, Aligned>(partial);
     for (int64_t t = 1; t < sums.tiling.rowTiles; ++t)
       sum = Kind::combine(
@@ -181,8 +276,9 @@ template <int N, bool Aligned = false> struct Columns {
 constexpr int64_t kWholeColumns = 64;
 
 /// The walk over columns [begin, end) of row `index`. Unless `Ragged`, their
-/// number is a multiple of kWholeColumns, and no tail is compiled.
-template <bool Ragged> class Row {
+/// number is a multiple of kWholeColumns, and no tail is compiled. On cuda a
+/// thread makes `Steps` steps if that isn't 0; for `Lines`, see Columns.
+template <bool Ragged, int Steps = 0, int Lines = 1> class Row {
 public:
   int64_t index, begin, end;
   /// The place of this row's kept values between passes.
@@ -207,8 +303,30 @@ public:
     if (isFirst())
       *partial = Kind::combine(*partial, value);
   }
+#ifdef TMC_CUDA
+  // A row's number is the same in all of its threads, and so are sums of them.
+  template <typename Total>
+  TMC_HD auto store(const Total &total, float value) const
+      -> decltype(void(total.sums)) {
+    total.sums.totals[total.k] = value;
+  }
+  template <typename Kind, typename Total>
+  TMC_HD auto add(const Total &total, float value) const
+      -> decltype(void(total.sums)) {
+    float &sum = total.sums.totals[total.k];
+    sum = Kind::combine(sum, value);
+  }
+#endif
   template <typename Kind> TMC_HD float total(const Sums &sums, int k) const {
     const float *partial = sums.total(k);
+#ifdef TMC_CUDA
+    if constexpr (Lines > 1) {
+      float part = Kind::init;
+      for (int64_t t = line; t < sums.tiling.rowTiles; t += Lines)
+        part = Kind::combine(part, partial[t * sums.tiling.partialFloats]);
+      return overLines<Kind>(part);
+    }
+#endif
     float sum = *partial;
     for (int64_t t = 1; t < sums.tiling.rowTiles; ++t)
       sum = Kind::combine(sum, partial[t * sums.tiling.partialFloats]);
@@ -218,16 +336,17 @@ public:
 #ifdef TMC_CUDA
   // Threads of a row: `threads` of them, a warp or a whole block; this thread
   // has number `thread`. If a row has fewer than 4 columns per thread, some are
-  // idle.
+  // idle. With `Lines`, a warp has one of these numbers.
   int thread, threads;
+  int line = 0;
   bool aligned;
 
-  TMC_HD bool isFirst() const { return begin == 0 && thread == 0; }
+  TMC_HD bool isFirst() const { return begin == 0 && thread == 0 && line == 0; }
 
   /// Waits until all threads of the row have finished their reads so far.
   TMC_HD void settle() const {
 #if defined(__CUDA_ARCH__) || defined(TMC_CUDA_EMULATED)
-    if (threads > 32)
+    if (threads * Lines > 32)
       __syncthreads();
     else
       __syncwarp();
@@ -236,16 +355,27 @@ public:
 
   template <typename Fn> TMC_HD void each(Fn fn) const {
     const int64_t whole = begin + (end - begin) / 4 * 4;
-    if (aligned) {
-      for (int64_t c = begin + thread * 4; c < whole; c += threads * 4)
-        fn(Columns<4, true>{c});
-    } else {
-      for (int64_t c = begin + thread * 4; c < whole; c += threads * 4)
-        fn(Columns<4>{c});
-    }
+    if (aligned)
+      steps<true>(whole, fn);
+    else
+      steps<false>(whole, fn);
     if constexpr (Ragged)
       if (whole + thread < end)
-        fn(Columns<1>{whole + thread});
+        fn(Columns<1, false, Lines>{whole + thread, 0, line});
+  }
+  template <bool Aligned, typename Fn>
+  TMC_HD TMC_INLINE void steps(int64_t whole, Fn &fn) const {
+    int64_t c = begin + thread * 4;
+    if constexpr (Steps > 0) {
+      // Unrolled, so that what belongs to a step can be in registers.
+#pragma unroll
+      for (int step = 0; step < Steps; ++step, c += threads * 4)
+        if (c < whole)
+          fn(Columns<4, Aligned, Lines>{c, step, line});
+    } else {
+      for (; c < whole; c += threads * 4)
+        fn(Columns<4, Aligned, Lines>{c, 0, line});
+    }
   }
 
   template <typename... Kinds, typename Fn>

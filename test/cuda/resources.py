@@ -32,7 +32,7 @@ def demangled(names):
 def short(name):
     """`gradientOfKeys<64, 64>` of a demangled kernel."""
     name = re.sub(r"^void ", "", name)
-    name = re.sub(r"\((?:int|bool|long)\)(-?\w+)", r"\1", name)  # template arguments as casts
+    name = re.sub(r"\((?:\w+|tmc::[\w:]+)\)(-?\w+)", r"\1", name)  # template arguments as casts
     name = re.sub(r"\(anonymous namespace\)::|_GLOBAL__N_\w*?::", "", name)
     depth = 0
     for at, character in enumerate(name):  # parameters, not those within template arguments
