@@ -4,6 +4,7 @@
 #include "compiler/support/Escape.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
+#include "runtime/kernels/Optimizer.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -399,11 +400,12 @@ private:
   bool clips() {
     bool found = false;
     program.walk([&](mem::LaunchOp launch) {
-      if (launch.getCallee() != "GradNorm")
+      if (launch.getCallee() != GradNorm::kSymbol)
         return;
       for (Attribute param : launch.getParams()) {
         auto pair = cast<ArrayAttr>(param);
-        if (cast<StringAttr>(pair[0]) == "maxNorm")
+        if (cast<StringAttr>(pair[0]) ==
+            TMC_FIELD_NAME(GradNorm::Params, maxNorm))
           found |= cast<FloatAttr>(pair[1]).getValueAsDouble() > 0;
       }
     });

@@ -30,7 +30,7 @@ template <typename OpTy> struct Attention {
   const Tensor &q, &k, &v;
   const Tensor *mask, *bias, *segments, *prefix, *seed, *samples;
   double scale, softcap, dropout, fill;
-  AttentionFill::Kind fillKind;
+  tmc::FillKind fillKind;
   bool isDouble;
   bool causal;
   int64_t window;
@@ -141,7 +141,7 @@ template <typename OpTy> struct Attention {
         row.push_back({-kInfinity, 0, 0});
         continue;
       }
-      if (hidden && fillKind == AttentionFill::Adds)
+      if (hidden && fillKind == tmc::FillKind::Adds)
         score.value = sum(score.value, fill);
       else if (hidden)
         score = {fill, 0, 1};
@@ -151,7 +151,7 @@ template <typename OpTy> struct Attention {
       if (bias)
         score.value =
             sum(score.value, bias->floats[onScore(*bias, b, h, t, s)]);
-      if (hidden && fillKind == AttentionFill::ReplacesAll)
+      if (hidden && fillKind == tmc::FillKind::ReplacesAll)
         score = {fill, 0, 0};
       row.push_back(score);
     }

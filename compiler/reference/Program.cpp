@@ -3,6 +3,7 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/NN.h"
+#include "runtime/kernels/Generated.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -271,7 +272,8 @@ private:
     OwningOpRef<mem::KernelOp> own(cast<mem::KernelOp>(kernel->clone()));
     ArrayRef<int64_t> streams;
     for (Attribute param : launch.getParams())
-      if (cast<StringAttr>(cast<ArrayAttr>(param)[0]) == "streams")
+      if (cast<StringAttr>(cast<ArrayAttr>(param)[0]) ==
+          TMC_FIELD_NAME(FusedParams, streams))
         streams = cast<DenseI64ArrayAttr>(cast<ArrayAttr>(param)[1]);
     for (auto random : own->getBlock().getOps<nn::RandomOp>()) {
       if (random.getStream() >= streams.size())

@@ -48,6 +48,39 @@ tmc::DType tmc::runtimeType(Type type) {
   return DType::I64;
 }
 
+Type tmc::elementType(MLIRContext *context, DType type) {
+  Builder b(context);
+  switch (type) {
+  case DType::F32:
+    return b.getF32Type();
+  case DType::F16:
+    return b.getF16Type();
+  case DType::BF16:
+    return b.getBF16Type();
+  case DType::F64:
+    return b.getF64Type();
+  case DType::F8E4M3:
+    return Float8E4M3FNType::get(context);
+  case DType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case DType::TF32:
+    return FloatTF32Type::get(context);
+  case DType::I1:
+    return b.getI1Type();
+  case DType::I8:
+    return b.getI8Type();
+  case DType::I32:
+    return b.getI32Type();
+  case DType::I64:
+    return b.getI64Type();
+  case DType::U8:
+  case DType::I16:
+  case DType::U16:
+    break;
+  }
+  llvm_unreachable("no such element type in the nn dialect");
+}
+
 Type tmc::productTypeOf(Operation *op, ArrayRef<unsigned> factors) {
   if (op->hasAttr("tf32"))
     return FloatTF32Type::get(op->getContext());
@@ -59,36 +92,4 @@ Type tmc::productTypeOf(Operation *op, ArrayRef<unsigned> factors) {
       narrowest = type;
   }
   return narrowest;
-}
-
-tmc::KernelCall &tmc::KernelCall::type(StringRef name, Type type) {
-  params.emplace_back(name.str(), TypeAttr::get(getElementTypeOrSelf(type)));
-  return *this;
-}
-
-tmc::KernelCall &tmc::KernelCall::integer(StringRef name, int64_t value) {
-  params.emplace_back(name.str(), Builder(context).getI64IntegerAttr(value));
-  return *this;
-}
-
-tmc::KernelCall &tmc::KernelCall::flag(StringRef name, bool value) {
-  params.emplace_back(name.str(), Builder(context).getBoolAttr(value));
-  return *this;
-}
-
-tmc::KernelCall &tmc::KernelCall::real(StringRef name, double value) {
-  params.emplace_back(name.str(), Builder(context).getF64FloatAttr(value));
-  return *this;
-}
-
-tmc::KernelCall &tmc::KernelCall::list(StringRef name,
-                                       ArrayRef<int64_t> values) {
-  params.emplace_back(name.str(),
-                      Builder(context).getDenseI64ArrayAttr(values));
-  return *this;
-}
-
-tmc::KernelCall &tmc::KernelCall::word(StringRef name, StringRef text) {
-  params.emplace_back(name.str(), Builder(context).getStringAttr(text));
-  return *this;
 }

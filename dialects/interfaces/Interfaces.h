@@ -57,8 +57,9 @@ struct BatchSplit {
 /// `symbol name{{.param = value, ..., .scratchBytes = scratchBytes}};`
 struct KernelCall {
   std::string symbol;
-  /// Integers (i1 as bool), floats (as double), dense i64 arrays, and types (as
-  /// tmc::DType), in the order in which the kernel declares them.
+  /// The fields of the kernel's Params, in their order: integers (i1 as bool),
+  /// floats (as double), dense i64 arrays, types (as tmc::DType), and words of
+  /// the runtime (enumerators).
   llvm::SmallVector<std::pair<std::string, mlir::Attribute>> params;
   /// The op's operands and results in the kernel's order, -1 for an absent
   /// optional operand. Empty: all of them, in order.
@@ -76,18 +77,12 @@ struct KernelCall {
   /// class.
   bool supported;
 
-  KernelCall(mlir::MLIRContext *context, std::string symbol, bool supported)
-      : symbol(std::move(symbol)), supported(supported), context(context) {}
-  KernelCall &type(llvm::StringRef name, mlir::Type elementOrShaped);
-  KernelCall &integer(llvm::StringRef name, int64_t value);
-  KernelCall &flag(llvm::StringRef name, bool value);
-  KernelCall &real(llvm::StringRef name, double value);
-  KernelCall &list(llvm::StringRef name, llvm::ArrayRef<int64_t> values);
-  /// A word of the runtime, printed unchanged: an enumerator.
-  KernelCall &word(llvm::StringRef name, llvm::StringRef text);
-
-private:
-  mlir::MLIRContext *context;
+  explicit KernelCall(bool supported) : supported(supported) {}
+  /// A call of the kernel class `K`, which also says symbol, scratch and
+  /// support. Its `scratchBytes` is 0 in `params`.
+  template <typename K>
+  static KernelCall of(mlir::MLIRContext *context,
+                       const typename K::Params &params, Backend backend);
 };
 
 /// The names of the operands in a pointwise op's expression.
@@ -98,8 +93,48 @@ struct OperandText {
   llvm::function_ref<std::string(unsigned)> mixed;
 };
 
-/// The runtime's name of an element type.
+/// The runtime's name of an element type, and the element type of a name.
 DType runtimeType(mlir::Type elementOrShaped);
+mlir::Type elementType(mlir::MLIRContext *context, DType type);
+
+/// A field of a kernel's parameters as an attribute of KernelCall::params.
+template <typename T>
+mlir::Attribute kernelParam(mlir::MLIRContext *context, const T &value) {
+  mlir::Builder b(context);
+  if constexpr (std::is_same_v<T, DType>)
+    return mlir::TypeAttr::get(elementType(context, value));
+  else if constexpr (std::is_enum_v<T>)
+    return b.getStringAttr(llvm::StringRef(wordOf(value)));
+  else if constexpr (std::is_same_v<T, bool>)
+    return b.getBoolAttr(value);
+  else if constexpr (std::is_integral_v<T>)
+    return b.getI64IntegerAttr(value);
+  else if constexpr (std::is_floating_point_v<T>)
+    return b.getF64FloatAttr(value);
+  else if constexpr (std::is_convertible_v<T, llvm::ArrayRef<int64_t>>)
+    return b.getDenseI64ArrayAttr(value);
+  else { // a struct of integers
+    llvm::SmallVector<int64_t> list;
+    value.visit([&](auto, int64_t number, bool) { list.push_back(number); });
+    return b.getDenseI64ArrayAttr(list);
+  }
+}
+
+template <typename K>
+KernelCall KernelCall::of(mlir::MLIRContext *context,
+                          const typename K::Params &params, Backend backend) {
+  static_assert(listsEveryField<typename K::Params>(),
+                "TMC_FIELDS lists all fields but scratchBytes, in their order");
+  KernelCall call(K::takes(params, backend));
+  call.symbol = K::kSymbol;
+  params.visit([&](std::string_view name, const auto &value, bool isGiven) {
+    if (isGiven)
+      call.params.emplace_back(std::string(name), kernelParam(context, value));
+  });
+  call.scratchBytes = K::scratchCap(params, backend);
+  return call;
+}
+
 /// The element type in which `op` multiplies its operands `factors`: the
 /// narrowest of their types, or TF32 if the op has the attribute `tf32`.
 mlir::Type productTypeOf(mlir::Operation *op, llvm::ArrayRef<unsigned> factors);

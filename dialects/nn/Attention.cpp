@@ -172,98 +172,75 @@ static std::array<int64_t, 3> stridesOnScores(Value x) {
   return strides;
 }
 
-/// The runtime's enumerator for a fill.
-static StringRef wordOf(AttentionFill::Kind kind) {
-  switch (kind) {
-  case AttentionFill::Adds:
-    return "FillKind::Adds";
-  case AttentionFill::ReplacesScore:
-    return "FillKind::ReplacesScore";
-  case AttentionFill::ReplacesAll:
-    return "FillKind::ReplacesAll";
-  }
-  llvm_unreachable("a kind of fill");
+/// Elements from one batch, time and head to the next.
+static AttentionStrides stridesOf(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  (void)type.getStridesAndOffset(strides, offset);
+  return {.batch = strides[0], .time = strides[1], .head = strides[2]};
 }
 
-template <typename Kernel, typename OpTy>
-static KernelCall attentionKernel(OpTy op, StringRef symbol,
-                                  ArrayRef<MemRefType> inputs,
-                                  unsigned maskIndex, Backend backend) {
-  AttentionParams p{};
+template <typename OpTy>
+static AttentionParams attentionParams(OpTy op, ArrayRef<MemRefType> inputs) {
   MemRefType q = inputs[0], k = inputs[1];
-  p.type = runtimeType(q);
-  p.batch = q.getDimSize(0);
-  p.queries = q.getDimSize(1);
-  p.heads = q.getDimSize(2);
-  p.headDim = q.getDimSize(3);
-  p.keys = k.getDimSize(1);
-  p.kvHeads = k.getDimSize(2);
-  p.softcap = op.getSoftcap().convertToDouble();
-  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
-  // If cuda's kernels don't use tensor cores, they widen the factors and
-  // multiply in f32.
-  call.products =
-      backend == Backend::Cuda && !isForTensorCores(p) ? DType::F32 : p.type;
-  call.type("type", q)
-      .integer("batch", p.batch)
-      .integer("heads", p.heads)
-      .integer("kvHeads", p.kvHeads)
-      .integer("queries", p.queries)
-      .integer("keys", p.keys)
-      .integer("headDim", p.headDim);
-  for (unsigned i = 0; i < 3; ++i) {
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    (void)inputs[i].getStridesAndOffset(strides, offset);
-    call.list(StringRef("qkv").substr(i, 1),
-              ArrayRef<int64_t>(strides).take_front(3));
-  }
-  p.mask = MaskKind::None;
-  if (Value mask = op.getMask())
-    p.mask = tensorType(mask).getElementType().isInteger(1)
-                 ? MaskKind::Boolean
-                 : MaskKind::Additive;
+  MaskKind mask = MaskKind::None;
+  if (Value given = op.getMask())
+    mask = tensorType(given).getElementType().isInteger(1) ? MaskKind::Boolean
+                                                           : MaskKind::Additive;
   const auto maskStrides = stridesOnScores(op.getMask());
+  const auto biasStrides = stridesOnScores(op.getBias());
+  const AttentionFill fill = fillOf(op);
   // Elements from one sample to the next; 0 if all samples share it.
   auto batchStride = [](Value x) -> int64_t {
     if (!x || tensorType(x).getDimSize(0) == 1)
       return 0;
     return tensorType(x).getNumElements() / tensorType(x).getDimSize(0);
   };
-  double dropout = op.getDropout().convertToDouble();
-  const int64_t rowsPerSample =
-      dropout > 0 ? p.batch / tensorType(op.getSamples()).getDimSize(0) : 1;
-  call.flag("causal", op.getCausal())
-      .real("scale", op.getScale().convertToDouble())
-      .real("softcap", p.softcap)
-      .integer("window", op.getWindow())
-      .word("mask", p.mask == MaskKind::None      ? "MaskKind::None"
-                    : p.mask == MaskKind::Boolean ? "MaskKind::Boolean"
-                                                  : "MaskKind::Additive")
-      .integer("maskBatchStride", maskStrides[0])
-      .integer("maskHeadStride", maskStrides[1])
-      .integer("maskQueryStride", maskStrides[2]);
-  if (Value bias = op.getBias()) {
-    const auto strides = stridesOnScores(bias);
-    p.bias = true;
-    p.biasBatchStride = strides[0];
-    p.biasHeadStride = strides[1];
-    p.biasQueryStride = strides[2];
-    call.flag("bias", true)
-        .integer("biasBatchStride", p.biasBatchStride)
-        .integer("biasHeadStride", p.biasHeadStride)
-        .integer("biasQueryStride", p.biasQueryStride);
-  }
-  const AttentionFill fill = fillOf(op);
-  p.fill = fill.number;
-  if (p.fill != 0)
-    call.real("fill", p.fill).word("fillKind", wordOf(fill.kind));
-  call.integer("groupsBatchStride", batchStride(op.getGroups()))
-      .integer("prefixBatchStride", batchStride(op.getPrefix()))
-      .real("dropout", dropout)
-      .integer("rowsPerSample", rowsPerSample)
-      .integer("stream", op.getStream());
-  call.scratchBytes = Kernel::scratchCap(p, backend);
+  const double dropout = op.getDropout().convertToDouble();
+  const int64_t batch = q.getDimSize(0);
+  return {.type = runtimeType(q),
+          .batch = batch,
+          .heads = q.getDimSize(2),
+          .kvHeads = k.getDimSize(2),
+          .queries = q.getDimSize(1),
+          .keys = k.getDimSize(1),
+          .headDim = q.getDimSize(3),
+          .q = stridesOf(q),
+          .k = stridesOf(k),
+          .v = stridesOf(inputs[2]),
+          .causal = op.getCausal(),
+          .scale = op.getScale().convertToDouble(),
+          .softcap = op.getSoftcap().convertToDouble(),
+          .window = int64_t(op.getWindow()),
+          .mask = mask,
+          .maskBatchStride = maskStrides[0],
+          .maskHeadStride = maskStrides[1],
+          .maskQueryStride = maskStrides[2],
+          .bias = bool(op.getBias()),
+          .biasBatchStride = biasStrides[0],
+          .biasHeadStride = biasStrides[1],
+          .biasQueryStride = biasStrides[2],
+          .fill = fill.number,
+          .fillKind = fill.kind,
+          .groupsBatchStride = batchStride(op.getGroups()),
+          .prefixBatchStride = batchStride(op.getPrefix()),
+          .dropout = dropout,
+          .rowsPerSample =
+              dropout > 0 ? batch / tensorType(op.getSamples()).getDimSize(0)
+                          : 1,
+          .stream = uint32_t(op.getStream())};
+}
+
+template <typename Kernel, typename OpTy>
+static KernelCall attentionKernel(OpTy op, ArrayRef<MemRefType> inputs,
+                                  unsigned maskIndex, Backend backend) {
+  const AttentionParams p = attentionParams(op, inputs);
+  auto call = KernelCall::of<Kernel>(op->getContext(), p, backend);
+  call.supported &= p.stream == uint64_t(op.getStream());
+  // If cuda's kernels don't use tensor cores, they widen the factors and
+  // multiply in f32.
+  call.products =
+      backend == Backend::Cuda && !isForTensorCores(p) ? DType::F32 : p.type;
   // Operands before the mask are always present; those after it are optional.
   for (unsigned i = 0; i < maskIndex; ++i)
     call.ins.push_back(i);
@@ -325,8 +302,7 @@ bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  KernelCall call =
-      attentionKernel<Attention>(*this, "Attention", inputs, 3, backend);
+  KernelCall call = attentionKernel<Attention>(*this, inputs, 3, backend);
   // Tensor cores get P as two bf16 numbers (runtime/cuda/TensorTile.h).
   if (backend == Backend::Cuda && call.products == DType::BF16)
     call.flops = outFlops(*this, 3);
@@ -371,8 +347,7 @@ bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
-  KernelCall call = attentionKernel<AttentionGrad>(*this, "AttentionGrad",
-                                                   inputs, 6, backend);
+  KernelCall call = attentionKernel<AttentionGrad>(*this, inputs, 6, backend);
   if (backend != Backend::Cuda)
     return call;
   // On cuda, dk and dv come from one pass over the scores, dq from a second and

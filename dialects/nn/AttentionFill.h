@@ -23,16 +23,17 @@
 #ifndef TMC_DIALECTS_NN_ATTENTIONFILL_H
 #define TMC_DIALECTS_NN_ATTENTIONFILL_H
 
+#include "runtime/kernels/Attention.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 
 namespace tmc::nn {
 
 struct AttentionFill {
-  enum Kind { Adds, ReplacesScore, ReplacesAll };
   /// At most -1e4; 0: keys are hidden by minus infinity.
   double number = 0;
-  Kind kind = Adds;
+  FillKind kind = FillKind::Adds;
 };
 
 inline AttentionFill fillOf(mlir::Operation *op) {
@@ -40,7 +41,7 @@ inline AttentionFill fillOf(mlir::Operation *op) {
   if (auto number = op->getAttrOfType<mlir::FloatAttr>("nn.fill"))
     fill.number = number.getValueAsDouble();
   if (auto kind = op->getAttrOfType<mlir::IntegerAttr>("nn.fill_kind"))
-    fill.kind = AttentionFill::Kind(kind.getInt());
+    fill.kind = FillKind(kind.getInt());
   return fill;
 }
 
@@ -50,10 +51,10 @@ inline void setFill(mlir::Operation *op, AttentionFill fill) {
   mlir::MLIRContext *context = op->getContext();
   op->setAttr("nn.fill", mlir::FloatAttr::get(mlir::Float64Type::get(context),
                                               fill.number));
-  if (fill.kind != AttentionFill::Adds)
-    op->setAttr(
-        "nn.fill_kind",
-        mlir::IntegerAttr::get(mlir::IntegerType::get(context, 64), fill.kind));
+  if (fill.kind != FillKind::Adds)
+    op->setAttr("nn.fill_kind",
+                mlir::IntegerAttr::get(mlir::IntegerType::get(context, 64),
+                                       int64_t(fill.kind)));
 }
 
 } // namespace tmc::nn

@@ -118,95 +118,66 @@ checkAdjoint(Operation *op, FailureOr<RankedTensorType> forward, Value grad) {
 }
 
 template <typename Kernel>
-static KernelCall convKernel(StringRef symbol, Operation *op,
-                             RankedTensorType input, RankedTensorType filter,
-                             RankedTensorType result, const Spatial &s,
-                             int64_t groups, Backend backend) {
+static KernelCall convKernel(Operation *op, RankedTensorType input,
+                             RankedTensorType filter, RankedTensorType result,
+                             const Spatial &s, int64_t groups,
+                             Backend backend) {
   assert(s.channelsLast && "the layout pass comes before kernels");
   Image in = Image::of(input, true), out = Image::of(result, true);
-  ConvParams p{};
-  p.type = runtimeType(input);
-  p.filter = runtimeType(filter);
-  p.batch = in.n;
-  p.inHeight = in.h;
-  p.inWidth = in.w;
-  p.inChannels = in.c;
-  p.outHeight = out.h;
-  p.outWidth = out.w;
-  p.outChannels = out.c;
-  p.kernelHeight = filter.getDimSize(2);
-  p.kernelWidth = filter.getDimSize(3);
-  p.strideHeight = s.strides[0];
-  p.strideWidth = s.strides[1];
-  p.padTop = s.padding[0];
-  p.padLeft = s.padding[1];
-  p.padBottom = s.padding[2];
-  p.padRight = s.padding[3];
-  p.dilationHeight = s.dilations[0];
-  p.dilationWidth = s.dilations[1];
-  p.groups = groups;
-  KernelCall call(op->getContext(), symbol.str(),
-                  Kernel::takes(p.type, p.filter));
-  call.type("type", input)
-      .type("filter", filter)
-      .integer("batch", in.n)
-      .integer("inHeight", in.h)
-      .integer("inWidth", in.w)
-      .integer("inChannels", in.c)
-      .integer("outHeight", out.h)
-      .integer("outWidth", out.w)
-      .integer("outChannels", out.c)
-      .integer("kernelHeight", p.kernelHeight)
-      .integer("kernelWidth", p.kernelWidth)
-      .integer("strideHeight", p.strideHeight)
-      .integer("strideWidth", p.strideWidth)
-      .integer("padTop", p.padTop)
-      .integer("padLeft", p.padLeft)
-      .integer("padBottom", p.padBottom)
-      .integer("padRight", p.padRight)
-      .integer("dilationHeight", p.dilationHeight)
-      .integer("dilationWidth", p.dilationWidth)
-      .integer("groups", groups);
+  const ConvParams p{.type = runtimeType(input),
+                     .filter = runtimeType(filter),
+                     .batch = in.n,
+                     .inHeight = in.h,
+                     .inWidth = in.w,
+                     .inChannels = in.c,
+                     .outHeight = out.h,
+                     .outWidth = out.w,
+                     .outChannels = out.c,
+                     .kernelHeight = filter.getDimSize(2),
+                     .kernelWidth = filter.getDimSize(3),
+                     .strideHeight = s.strides[0],
+                     .strideWidth = s.strides[1],
+                     .padTop = s.padding[0],
+                     .padLeft = s.padding[1],
+                     .padBottom = s.padding[2],
+                     .padRight = s.padding[3],
+                     .dilationHeight = s.dilations[0],
+                     .dilationWidth = s.dilations[1],
+                     .groups = groups};
+  auto call = KernelCall::of<Kernel>(op->getContext(), p, backend);
   call.products = p.type;
-  call.scratchBytes = Kernel::scratchCap(p, backend);
   if (backend == Backend::Cpu)
     call.flops = Kernel::cpuFlops(p);
   return call;
 }
 
 template <typename Kernel>
-static KernelCall poolKernel(StringRef symbol, Operation *op,
-                             RankedTensorType input, RankedTensorType result,
-                             const Spatial &s, ArrayRef<int64_t> window,
-                             bool countPadding, Backend backend) {
+static KernelCall poolKernel(Operation *op, RankedTensorType input,
+                             RankedTensorType result, const Spatial &s,
+                             ArrayRef<int64_t> window, bool countPadding,
+                             Backend backend) {
   assert(s.channelsLast && "the layout pass comes before kernels");
   Image in = Image::of(input, true), out = Image::of(result, true);
-  PoolParams p{};
-  p.type = runtimeType(input);
-  p.batch = in.n;
-  p.inHeight = in.h;
-  p.inWidth = in.w;
-  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
-  call.type("type", input)
-      .integer("batch", in.n)
-      .integer("inHeight", in.h)
-      .integer("inWidth", in.w)
-      .integer("channels", in.c)
-      .integer("outHeight", out.h)
-      .integer("outWidth", out.w)
-      .integer("kernelHeight", window[0])
-      .integer("kernelWidth", window[1])
-      .integer("strideHeight", s.strides[0])
-      .integer("strideWidth", s.strides[1])
-      .integer("padTop", s.padding[0])
-      .integer("padLeft", s.padding[1])
-      .integer("padBottom", s.padding[2])
-      .integer("padRight", s.padding[3])
-      .integer("dilationHeight", s.dilations[0])
-      .integer("dilationWidth", s.dilations[1])
-      .flag("countIncludePad", countPadding);
-  call.scratchBytes = Kernel::scratchCap(p, backend);
-  return call;
+  return KernelCall::of<Kernel>(op->getContext(),
+                                {.type = runtimeType(input),
+                                 .batch = in.n,
+                                 .inHeight = in.h,
+                                 .inWidth = in.w,
+                                 .channels = in.c,
+                                 .outHeight = out.h,
+                                 .outWidth = out.w,
+                                 .kernelHeight = window[0],
+                                 .kernelWidth = window[1],
+                                 .strideHeight = s.strides[0],
+                                 .strideWidth = s.strides[1],
+                                 .padTop = s.padding[0],
+                                 .padLeft = s.padding[1],
+                                 .padBottom = s.padding[2],
+                                 .padRight = s.padding[3],
+                                 .dilationHeight = s.dilations[0],
+                                 .dilationWidth = s.dilations[1],
+                                 .countIncludePad = countPadding},
+                                backend);
 }
 
 /// The flops of a convolution with these types; a multiply-add counts as two.
@@ -268,7 +239,7 @@ BatchSplit ConvOp::getSplit(ArrayRef<int64_t> d) {
 }
 
 KernelCall ConvOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  return convKernel<Conv>("Conv", *this, tensorType(getInput()),
+  return convKernel<Conv>(*this, tensorType(getInput()),
                           tensorType(getFilter()), tensorType(getResult()),
                           Spatial::of(*this), getGroups(), backend);
 }
@@ -318,7 +289,7 @@ BatchSplit ConvGradInputOp::getSplit(ArrayRef<int64_t> d) {
 KernelCall ConvGradInputOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
   return convKernel<ConvGradInput>(
-      "ConvGradInput", *this, tensorType(getResult()), tensorType(getFilter()),
+      *this, tensorType(getResult()), tensorType(getFilter()),
       tensorType(getGrad()), Spatial::of(*this), getGroups(), backend);
 }
 
@@ -367,7 +338,7 @@ BatchSplit ConvGradFilterOp::getSplit(ArrayRef<int64_t> d) {
 KernelCall ConvGradFilterOp::getKernel(ArrayRef<MemRefType> inputs,
                                        Backend backend) {
   return convKernel<ConvGradFilter>(
-      "ConvGradFilter", *this, tensorType(getInput()), tensorType(getResult()),
+      *this, tensorType(getInput()), tensorType(getResult()),
       tensorType(getGrad()), Spatial::of(*this), getGroups(), backend);
 }
 
@@ -416,7 +387,7 @@ BatchSplit MaxPoolOp::getSplit(ArrayRef<int64_t> d) {
 }
 
 KernelCall MaxPoolOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  return poolKernel<MaxPool>("MaxPool", *this, tensorType(getInput()),
+  return poolKernel<MaxPool>(*this, tensorType(getInput()),
                              tensorType(getResult()), Spatial::of(*this),
                              getWindow(), false, backend);
 }
@@ -442,7 +413,7 @@ BatchSplit MaxPoolGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall MaxPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                     Backend backend) {
-  return poolKernel<MaxPoolGrad>("MaxPoolGrad", *this, tensorType(getInput()),
+  return poolKernel<MaxPoolGrad>(*this, tensorType(getInput()),
                                  tensorType(getGrad()), Spatial::of(*this),
                                  getWindow(), false, backend);
 }
@@ -472,7 +443,7 @@ BatchSplit AvgPoolOp::getSplit(ArrayRef<int64_t> d) {
 }
 
 KernelCall AvgPoolOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  return poolKernel<AvgPool>("AvgPool", *this, tensorType(getInput()),
+  return poolKernel<AvgPool>(*this, tensorType(getInput()),
                              tensorType(getResult()), Spatial::of(*this),
                              getWindow(), getCountPadding(), backend);
 }
@@ -502,7 +473,7 @@ BatchSplit AvgPoolGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall AvgPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                     Backend backend) {
-  return poolKernel<AvgPoolGrad>("AvgPoolGrad", *this, tensorType(getResult()),
+  return poolKernel<AvgPoolGrad>(*this, tensorType(getResult()),
                                  tensorType(getGrad()), Spatial::of(*this),
                                  getWindow(), getCountPadding(), backend);
 }

@@ -4,6 +4,8 @@
 #include "dialects/nn/FusedPlan.h"
 #include "dialects/nn/NN.h"
 
+#include "runtime/kernels/Generated.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -151,13 +153,15 @@ SmallVector<std::pair<unsigned, unsigned>> FusedOp::getOverwrites() {
 KernelCall FusedOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   // Outlining the region sets the symbol of the generated kernel.
   std::optional<FusedPlan> plan = planFused(getBlock());
-  KernelCall call(getContext(), "", plan.has_value());
+  KernelCall call(plan.has_value());
   // Kernels that differ only by their streams share their code.
   SmallVector<int64_t> streams;
   for (auto random : getBlock().getOps<RandomOp>())
     streams.push_back(random.getStream());
   if (!streams.empty())
-    call.list("streams", streams);
+    call.params.emplace_back(
+        TMC_FIELD_NAME(FusedParams, streams),
+        kernelParam(getContext(), ArrayRef<int64_t>(streams)));
   if (plan)
     call.scratchBytes = tilingOf(plan->shape, backend).scratchBytes();
   return call;

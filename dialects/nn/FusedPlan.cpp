@@ -7,6 +7,8 @@
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
+#include "runtime/kernels/Generated.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <numeric>
@@ -167,7 +169,6 @@ private:
 
   /// Equates dimensions, op by op.
   bool collect() {
-    constexpr int kMostStreams = 8; // As in runtime/kernels/Generated.h.
     if (llvm::range_size(block.getOps<RandomOp>()) > kMostStreams)
       return refuse("it draws from more than 8 streams");
     for (BlockArgument argument : block.getArguments()) {

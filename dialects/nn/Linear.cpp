@@ -259,29 +259,10 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
     p.rhsBlockColumns = rhs.columns;
     p.packed = hasPackedScales();
   }
-  KernelCall call(getContext(), "Matmul", Matmul::takes(p, backend));
+  auto call = KernelCall::of<Matmul>(getContext(), p, backend);
   call.products = p.tf32 ? DType::TF32 : p.lhs == DType::F32 ? p.rhs : p.lhs;
-  call.type("lhs", getLhs().getType())
-      .type("rhs", getRhs().getType())
-      .type("out", out)
-      .integer("batch", p.batch)
-      .integer("m", p.m)
-      .integer("n", p.n)
-      .integer("k", p.k)
-      .flag("transposeLhs", p.transposeLhs)
-      .flag("transposeRhs", p.transposeRhs)
-      .flag("bias", p.bias)
-      .flag("tf32", p.tf32);
-  call.scratchBytes = Matmul::scratchCap(p, backend);
   call.ins = {0, 1, getBias() ? 2 : -1};
   if (p.scaled) {
-    call.flag("scaled", true)
-        .integer("lhsBlockRows", p.lhsBlockRows)
-        .integer("lhsBlockColumns", p.lhsBlockColumns)
-        .integer("rhsBlockRows", p.rhsBlockRows)
-        .integer("rhsBlockColumns", p.rhsBlockColumns);
-    if (p.packed)
-      call.flag("packed", true);
     int64_t scales = getNumOperands() - 2;
     call.ins.append({scales, scales + 1});
   }
@@ -290,22 +271,16 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
 
 /// The call of `Kernel`, which reads rows of `table` or adds to them.
 template <typename Kernel>
-static KernelCall lookupKernel(StringRef symbol, RankedTensorType table,
-                               RankedTensorType ids, Backend backend) {
-  EmbeddingParams p{.type = runtimeType(table),
-                    .indexType = runtimeType(ids),
-                    .vocabulary = table.getDimSize(0),
-                    .channels = llvm::product_of(table.getShape().drop_front()),
-                    .rows = ids.getNumElements(),
-                    .scratchBytes = 0};
-  KernelCall call(table.getContext(), symbol.str(), Kernel::takes(p.type));
-  call.type("type", table)
-      .type("indexType", ids)
-      .integer("vocabulary", p.vocabulary)
-      .integer("channels", p.channels)
-      .integer("rows", p.rows);
-  call.scratchBytes = Kernel::scratchCap(p, backend);
-  return call;
+static KernelCall lookupKernel(RankedTensorType table, RankedTensorType ids,
+                               Backend backend) {
+  return KernelCall::of<Kernel>(
+      table.getContext(),
+      {.type = runtimeType(table),
+       .indexType = runtimeType(ids),
+       .vocabulary = table.getDimSize(0),
+       .channels = llvm::product_of(table.getShape().drop_front()),
+       .rows = ids.getNumElements()},
+      backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -356,8 +331,8 @@ BatchSplit EmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 KernelCall EmbeddingOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  return lookupKernel<Embedding>("Embedding", tensorType(getTable()),
-                                 tensorType(getIds()), backend);
+  return lookupKernel<Embedding>(tensorType(getTable()), tensorType(getIds()),
+                                 backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -429,8 +404,8 @@ int64_t EmbeddingGradOp::getAccumulator() { return getAcc() ? 2 : -1; }
 
 KernelCall EmbeddingGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
-  KernelCall call = lookupKernel<EmbeddingGrad>(
-      "EmbeddingGrad", tensorType(getResult()), tensorType(getIds()), backend);
+  KernelCall call = lookupKernel<EmbeddingGrad>(tensorType(getResult()),
+                                                tensorType(getIds()), backend);
   call.ins = {0, 1}; // The accumulator is the result's own buffer.
   return call;
 }

@@ -103,30 +103,22 @@ BatchSplit CrossEntropyOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 template <typename Kernel>
-static KernelCall crossEntropyKernel(StringRef symbol, Value logits,
-                                     Value labels, int64_t ignoreIndex,
-                                     Backend backend) {
+static KernelCall crossEntropyKernel(Value logits, Value labels,
+                                     int64_t ignoreIndex, Backend backend) {
   RankedTensorType type = tensorType(logits);
-  CrossEntropyParams p{.type = runtimeType(type),
-                       .labelType = runtimeType(labels.getType()),
-                       .rows = type.getDimSize(0),
-                       .vocabulary = type.getDimSize(1),
-                       .ignoreIndex = ignoreIndex,
-                       .scratchBytes = 0};
-  KernelCall call(logits.getContext(), symbol.str(), Kernel::takes(p.type));
-  call.type("type", type)
-      .type("labelType", labels.getType())
-      .integer("rows", p.rows)
-      .integer("vocabulary", p.vocabulary)
-      .integer("ignoreIndex", p.ignoreIndex);
-  call.scratchBytes = Kernel::scratchCap(p, backend);
-  return call;
+  return KernelCall::of<Kernel>(logits.getContext(),
+                                {.type = runtimeType(type),
+                                 .labelType = runtimeType(labels.getType()),
+                                 .rows = type.getDimSize(0),
+                                 .vocabulary = type.getDimSize(1),
+                                 .ignoreIndex = ignoreIndex},
+                                backend);
 }
 
 KernelCall CrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                      Backend backend) {
-  return crossEntropyKernel<CrossEntropy>(
-      "CrossEntropy", getLogits(), getLabels(), getIgnoreIndex(), backend);
+  return crossEntropyKernel<CrossEntropy>(getLogits(), getLabels(),
+                                          getIgnoreIndex(), backend);
 }
 
 LogicalResult
@@ -158,8 +150,8 @@ SmallVector<std::pair<unsigned, unsigned>> CrossEntropyGradOp::getOverwrites() {
 
 KernelCall CrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                          Backend backend) {
-  return crossEntropyKernel<CrossEntropyGrad>(
-      "CrossEntropyGrad", getLogits(), getLabels(), getIgnoreIndex(), backend);
+  return crossEntropyKernel<CrossEntropyGrad>(getLogits(), getLabels(),
+                                              getIgnoreIndex(), backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,35 +319,24 @@ SmallVector<unsigned> LinearCrossEntropyWithGradOp::getRoundedResults() {
 }
 
 template <typename Kernel>
-static KernelCall
-linearKernel(StringRef symbol, Value x, Value table, Value labels, bool bias,
-             int64_t chunk, int64_t ignoreIndex, bool tf32, Backend backend) {
+static KernelCall linearKernel(Value x, Value table, Value labels, bool bias,
+                               int64_t chunk, int64_t ignoreIndex, bool tf32,
+                               Backend backend) {
   RankedTensorType type = tensorType(x);
-  LinearCrossEntropyParams p{.type = runtimeType(type),
-                             .table = runtimeType(table.getType()),
-                             .labelType = runtimeType(labels.getType()),
-                             .rows = type.getDimSize(0),
-                             .channels = type.getDimSize(1),
-                             .vocabulary = tensorType(table).getDimSize(0),
-                             .chunkRows = chunk,
-                             .ignoreIndex = ignoreIndex,
-                             .bias = bias,
-                             .tf32 = tf32,
-                             .scratchBytes = 0};
-  KernelCall call(x.getContext(), symbol.str(),
-                  Kernel::takes(p.type, p.table, backend));
-  call.products = tf32 ? DType::TF32 : p.type;
-  call.type("type", type)
-      .type("table", table.getType())
-      .type("labelType", labels.getType())
-      .integer("rows", p.rows)
-      .integer("channels", p.channels)
-      .integer("vocabulary", p.vocabulary)
-      .integer("chunkRows", p.chunkRows)
-      .integer("ignoreIndex", p.ignoreIndex)
-      .flag("bias", p.bias)
-      .flag("tf32", p.tf32);
-  call.scratchBytes = Kernel::scratchCap(p, backend);
+  auto call =
+      KernelCall::of<Kernel>(x.getContext(),
+                             {.type = runtimeType(type),
+                              .table = runtimeType(table.getType()),
+                              .labelType = runtimeType(labels.getType()),
+                              .rows = type.getDimSize(0),
+                              .channels = type.getDimSize(1),
+                              .vocabulary = tensorType(table).getDimSize(0),
+                              .chunkRows = chunk,
+                              .ignoreIndex = ignoreIndex,
+                              .bias = bias,
+                              .tf32 = tf32},
+                             backend);
+  call.products = tf32 ? DType::TF32 : runtimeType(type);
   return call;
 }
 
@@ -370,9 +351,9 @@ static KernelCall withoutAccumulator(KernelOpInterface op, KernelCall call) {
 
 KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                            Backend backend) {
-  return linearKernel<LinearCrossEntropy>(
-      "LinearCrossEntropy", getX(), getTable(), getLabels(), bool(getBias()),
-      getChunk(), getIgnoreIndex(), getTf32(), backend);
+  return linearKernel<LinearCrossEntropy>(getX(), getTable(), getLabels(),
+                                          bool(getBias()), getChunk(),
+                                          getIgnoreIndex(), getTf32(), backend);
 }
 
 LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
@@ -450,11 +431,10 @@ BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                Backend backend) {
-  return withoutAccumulator(*this,
-                            linearKernel<LinearCrossEntropyGrad>(
-                                "LinearCrossEntropyGrad", getX(), getTable(),
-                                getLabels(), bool(getBias()), getChunk(),
-                                getIgnoreIndex(), getTf32(), backend));
+  return withoutAccumulator(*this, linearKernel<LinearCrossEntropyGrad>(
+                                       getX(), getTable(), getLabels(),
+                                       bool(getBias()), getChunk(),
+                                       getIgnoreIndex(), getTf32(), backend));
 }
 
 LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
@@ -493,8 +473,7 @@ BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {
 KernelCall LinearCrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                    Backend backend) {
   return withoutAccumulator(*this, linearKernel<LinearCrossEntropyWithGrad>(
-                                       "LinearCrossEntropyWithGrad", getX(),
-                                       getTable(), getLabels(), bool(getBias()),
-                                       getChunk(), getIgnoreIndex(), getTf32(),
-                                       backend));
+                                       getX(), getTable(), getLabels(),
+                                       bool(getBias()), getChunk(),
+                                       getIgnoreIndex(), getTf32(), backend));
 }

@@ -336,24 +336,21 @@ BatchSplit BatchNormOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 template <typename Kernel>
-static KernelCall batchNormKernel(Operation *op, StringRef symbol, Value input,
-                                  bool channelsLast, double epsilon,
-                                  double momentum, Backend backend) {
+static KernelCall batchNormKernel(Operation *op, Value input, bool channelsLast,
+                                  double epsilon, double momentum,
+                                  Backend backend) {
   RankedTensorType type = tensorType(input);
-  BatchNormParams p{};
-  p.type = runtimeType(type);
-  p.channels = channelsOf(type, channelsLast);
-  p.rows = type.getNumElements() / std::max<int64_t>(p.channels, 1);
-  bool areF32 = tensorType(op->getOperand(1)).getElementType().isF32();
-  KernelCall call(op->getContext(), symbol.str(),
-                  areF32 && Kernel::takes(p.type));
-  call.type("type", type)
-      .integer("rows", p.rows)
-      .integer("channels", p.channels)
-      .real("epsilon", epsilon)
-      .real("momentum", momentum)
-      .flag("unbiasedRunning", true);
-  call.scratchBytes = batchNormScratchCap(p, backend);
+  const int64_t channels = channelsOf(type, channelsLast);
+  auto call = KernelCall::of<Kernel>(
+      op->getContext(),
+      {.type = runtimeType(type),
+       .rows = type.getNumElements() / std::max<int64_t>(channels, 1),
+       .channels = channels,
+       .epsilon = epsilon,
+       .momentum = momentum,
+       .unbiasedRunning = true},
+      backend);
+  call.supported &= tensorType(op->getOperand(1)).getElementType().isF32();
   return call;
 }
 
@@ -365,9 +362,9 @@ SmallVector<unsigned> BatchNormOp::getDroppableResults() { return {1, 2}; }
 
 KernelCall BatchNormOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  return batchNormKernel<BatchNorm>(
-      *this, "BatchNorm", getInput(), getChannelsLast(),
-      getEpsilon().convertToDouble(), getMomentum().convertToDouble(), backend);
+  return batchNormKernel<BatchNorm>(*this, getInput(), getChannelsLast(),
+                                    getEpsilon().convertToDouble(),
+                                    getMomentum().convertToDouble(), backend);
 }
 
 LogicalResult
@@ -398,8 +395,8 @@ BatchSplit BatchNormGradOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 KernelCall BatchNormGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
-  return batchNormKernel<BatchNormGrad>(*this, "BatchNormGrad", getInput(),
-                                        getChannelsLast(), 0, 0, backend);
+  return batchNormKernel<BatchNormGrad>(*this, getInput(), getChannelsLast(), 0,
+                                        0, backend);
 }
 
 SmallVector<unsigned> BatchNormOp::getActivations() { return {0}; }

@@ -192,7 +192,7 @@ static KernelCall kernelOfQuantize(Op op, Value history, bool isTurned,
   RankedTensorType codes = tensorType(op.getCodes());
   ScaleBlock block = *scaleBlockOf(codes, tensorType(op.getScale()));
   bool isMatrix = codes.getRank() >= 2;
-  Quantize::Params p{
+  const Quantize::Params p{
       .in = runtimeType(op.getInput().getType()),
       .codes = runtimeType(codes),
       .batch = isMatrix ? llvm::product_of(codes.getShape().drop_back(2)) : 1,
@@ -203,22 +203,7 @@ static KernelCall kernelOfQuantize(Op op, Value history, bool isTurned,
       .history = history ? tensorType(history).getDimSize(0) : 0,
       .turned = isTurned,
       .packed = arePacked(tensorType(op.getScale()))};
-  KernelCall call(op.getContext(), "Quantize", Quantize::takes(p, backend));
-  call.type("in", op.getInput().getType())
-      .type("codes", codes)
-      .integer("batch", p.batch)
-      .integer("rows", p.rows)
-      .integer("columns", p.columns)
-      .integer("blockRows", p.blockRows)
-      .integer("blockColumns", p.blockColumns);
-  if (p.history)
-    call.integer("history", p.history);
-  if (p.turned)
-    call.flag("turned", true);
-  if (p.packed)
-    call.flag("packed", true);
-  call.scratchBytes = Quantize::scratchCap(p, backend);
-  return call;
+  return KernelCall::of<Quantize>(op.getContext(), p, backend);
 }
 
 KernelCall QuantizeOp::getKernel(ArrayRef<MemRefType>, Backend backend) {

@@ -174,12 +174,12 @@ BatchSplit TransposeOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 KernelCall TransposeOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  KernelCall call(getContext(), "Transpose",
-                  Transpose::takes(runtimeType(getResult().getType())));
-  call.type("type", getResult().getType())
-      .list("shape", tensorType(getInput()).getShape())
-      .list("perm", getPerm());
-  return call;
+  return KernelCall::of<Transpose>(
+      getContext(),
+      {.type = runtimeType(getResult().getType()),
+       .shape = tensorType(getInput()).getShape().vec(),
+       .perm = getPerm().vec()},
+      backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -490,14 +490,14 @@ BatchSplit PadOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 KernelCall PadOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  KernelCall call(getContext(), "Pad",
-                  Pad::takes(runtimeType(getResult().getType())));
-  call.type("type", getResult().getType())
-      .list("shape", tensorType(getInput()).getShape())
-      .list("outShape", tensorType(getResult()).getShape())
-      .list("low", getLow())
-      .list("step", getSteps());
-  return call;
+  return KernelCall::of<Pad>(
+      getContext(),
+      {.type = runtimeType(getResult().getType()),
+       .shape = tensorType(getInput()).getShape().vec(),
+       .outShape = tensorType(getResult()).getShape().vec(),
+       .low = getLow().vec(),
+       .step = getSteps().vec()},
+      backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -561,15 +561,16 @@ BatchSplit ConcatOp::getSplit(ArrayRef<int64_t> batchDims) {
 KernelCall ConcatOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   RankedTensorType out = tensorType(getResult());
   int64_t dim = getDim();
-  SmallVector<int64_t> inner;
+  std::vector<int64_t> inner;
   for (Value input : getInputs())
     inner.push_back(
         llvm::product_of(tensorType(input).getShape().drop_front(dim)));
-  KernelCall call(getContext(), "Concat", Concat::takes(runtimeType(out)));
-  call.type("type", out)
-      .integer("outer", llvm::product_of(out.getShape().take_front(dim)))
-      .list("inner", inner);
-  return call;
+  return KernelCall::of<Concat>(
+      getContext(),
+      {.type = runtimeType(out),
+       .outer = llvm::product_of(out.getShape().take_front(dim)),
+       .inner = std::move(inner)},
+      backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -601,21 +602,21 @@ KernelCall CopyOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   int64_t offset;
   (void)inputs[0].getStridesAndOffset(strides, offset);
   RankedTensorType out = tensorType(getResult());
-  SmallVector<int64_t> dense(out.getRank());
+  std::vector<int64_t> dense(out.getRank());
   int64_t stride = 1;
   for (int64_t dim = out.getRank() - 1; dim >= 0; --dim) {
     dense[dim] = stride;
     stride *= out.getDimSize(dim);
   }
-  KernelCall call(getContext(), "Copy", Copy::takes(runtimeType(out)));
-  // The operand's pointer already includes its offset.
-  call.type("type", out)
-      .list("shape", out.getShape())
-      .list("inStrides", strides)
-      .list("outStrides", dense)
-      .integer("inOffset", 0)
-      .integer("outOffset", 0);
-  return call;
+  return KernelCall::of<Copy>(
+      getContext(),
+      {.type = runtimeType(out),
+       .shape = out.getShape().vec(),
+       .inStrides = {strides.begin(), strides.end()},
+       .outStrides = std::move(dense),
+       .inOffset = 0, // The operand's pointer already includes its offset.
+       .outOffset = 0},
+      backend);
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,12 +32,11 @@ LogicalResult SquareSumOp::inferReturnTypes(MLIRContext *context,
 
 int64_t SquareSumOp::getFlops() { return 2 * elements(getGrad()); }
 
-KernelCall SquareSumOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "SquareSum",
-                  SquareSum::takes(runtimeType(getGrad().getType())));
-  call.type("type", getGrad().getType()).integer("count", elements(getGrad()));
-  call.scratchBytes = squareSumScratchBytes(elements(getGrad()));
-  return call;
+KernelCall SquareSumOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return KernelCall::of<SquareSum>(
+      getContext(),
+      {.type = runtimeType(getGrad().getType()), .count = elements(getGrad())},
+      backend);
 }
 
 LogicalResult GradNormOp::inferReturnTypes(MLIRContext *context,
@@ -61,15 +60,13 @@ LogicalResult GradNormOp::inferReturnTypes(MLIRContext *context,
 int64_t GradNormOp::getFlops() { return getSquares().size(); }
 
 KernelCall GradNormOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
-  GradNorm::Params p{.count = int64_t(getSquares().size()),
-                     .maxNorm = getMaxNorm().convertToDouble(),
-                     .scratchBytes = 0};
-  KernelCall call(getContext(), "GradNorm",
-                  GradNorm::takes(runtimeType(getNorm().getType())));
-  call.integer("count", p.count)
-      .real("maxNorm", p.maxNorm)
-      .flag("isScaled", bool(getScale()));
-  call.scratchBytes = GradNorm::scratchCap(p, backend);
+  auto call =
+      KernelCall::of<GradNorm>(getContext(),
+                               {.count = int64_t(getSquares().size()),
+                                .maxNorm = getMaxNorm().convertToDouble(),
+                                .isScaled = bool(getScale())},
+                               backend);
+  call.supported = runtimeType(getNorm().getType()) == DType::F32;
   return call;
 }
 
@@ -89,12 +86,14 @@ LogicalResult LossScaleOp::inferReturnTypes(MLIRContext *,
 
 int64_t LossScaleOp::getFlops() { return 1; }
 
-KernelCall LossScaleOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "LossScale",
-                  LossScale::takes(runtimeType(getNorm().getType()),
-                                   runtimeType(getScale().getType())));
-  call.real("growth", getGrowth().convertToDouble())
-      .real("backoff", getBackoff().convertToDouble())
-      .integer("interval", int64_t(getInterval()));
+KernelCall LossScaleOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  auto call =
+      KernelCall::of<LossScale>(getContext(),
+                                {.growth = getGrowth().convertToDouble(),
+                                 .backoff = getBackoff().convertToDouble(),
+                                 .interval = int64_t(getInterval())},
+                                backend);
+  call.supported = runtimeType(getNorm().getType()) == DType::F32 &&
+                   runtimeType(getScale().getType()) == DType::F32;
   return call;
 }

@@ -104,14 +104,9 @@ Value train::keepCopy(Operation *update, Value copy) {
   return keeping->getResult(squares);
 }
 
-/// Adds the types of an update's kernel.
-template <typename Op>
-static void addTypes(KernelCall &call, Op op, Type moment) {
-  call.type("param", op.getParam().getType())
-      .type("grad", op.getGrad().getType())
-      .type("moment", moment);
-  if (op.getCopy())
-    call.type("copy", op.getCopy().getType());
+/// The type of an update's copy in 16 bits; F32: no copy.
+template <typename Op> static DType copyType(Op op) {
+  return op.getCopy() ? runtimeType(op.getCopy().getType()) : DType::F32;
 }
 
 /// The order of a kernel's values: that of the op, except for a copy. The old
@@ -127,19 +122,20 @@ template <typename Op> static void addCopy(KernelCall &call, Op op) {
 
 /// A kernel whose parameters are AdamParams.
 template <typename Kernel, typename Op>
-static KernelCall adamKernel(Op op, const char *name, Type moment) {
-  KernelCall call(op.getContext(), name,
-                  Kernel::takes(runtimeType(op.getParam().getType()),
-                                runtimeType(op.getGrad().getType()),
-                                runtimeType(moment)));
-  addTypes(call, op, moment);
-  call.integer("count", elements(op.getParam()))
-      .real("beta1", op.getBeta1().convertToDouble())
-      .real("beta2", op.getBeta2().convertToDouble())
-      .real("epsilon", op.getEpsilon().convertToDouble())
-      .real("weightDecay", op.getWeightDecay().convertToDouble())
-      .integer("stream", int64_t(op.getStream().value_or(0)));
-  call.scratchBytes = squareSumScratchBytes(elements(op.getParam()));
+static KernelCall adamKernel(Op op, Type moment, Backend backend) {
+  auto call = KernelCall::of<Kernel>(
+      op.getContext(),
+      {.param = runtimeType(op.getParam().getType()),
+       .grad = runtimeType(op.getGrad().getType()),
+       .moment = runtimeType(moment),
+       .copy = copyType(op),
+       .count = elements(op.getParam()),
+       .beta1 = op.getBeta1().convertToDouble(),
+       .beta2 = op.getBeta2().convertToDouble(),
+       .epsilon = op.getEpsilon().convertToDouble(),
+       .weightDecay = op.getWeightDecay().convertToDouble(),
+       .stream = int64_t(op.getStream().value_or(0))},
+      backend);
   addCopy(call, op);
   return call;
 }
@@ -167,8 +163,8 @@ SmallVector<std::pair<unsigned, unsigned>> AdamWOp::getOverwrites() {
   return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}});
 }
 
-KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel<AdamW>(*this, "AdamW", getM().getType());
+KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return adamKernel<AdamW>(*this, getM().getType(), backend);
 }
 
 /// The results of an update whose moments are codes with a scale for each
@@ -227,8 +223,8 @@ SmallVector<std::pair<unsigned, unsigned>> AdamW8bitOp::getOverwrites() {
   return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}});
 }
 
-KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel<AdamW8bit>(*this, "AdamW8bit", getMMax().getType());
+KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return adamKernel<AdamW8bit>(*this, getMMax().getType(), backend);
 }
 
 RankedTensorType AdamW4bitOp::codesOf(RankedTensorType param) {
@@ -261,8 +257,8 @@ SmallVector<std::pair<unsigned, unsigned>> AdamW4bitOp::getOverwrites() {
   return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}});
 }
 
-KernelCall AdamW4bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel<AdamW4bit>(*this, "AdamW4bit", getMScale().getType());
+KernelCall AdamW4bitOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return adamKernel<AdamW4bit>(*this, getMScale().getType(), backend);
 }
 
 SmallVector<RankedTensorType, 2>
@@ -319,30 +315,25 @@ SmallVector<std::pair<unsigned, unsigned>> AdafactorOp::getOverwrites() {
 
 KernelCall AdafactorOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   auto param = cast<RankedTensorType>(getParam().getType());
-  Adafactor::Params p{};
-  p.count = p.batch = param.getNumElements();
+  Adafactor::Params p{.param = runtimeType(param),
+                      .grad = runtimeType(getGrad().getType()),
+                      .copy = copyType(*this),
+                      .count = param.getNumElements(),
+                      .batch = param.getNumElements(),
+                      .rows = 0,
+                      .columns = 0,
+                      .beta2Decay = getBeta2Decay().convertToDouble(),
+                      .eps1 = getEps1().convertToDouble(),
+                      .eps2 = getEps2().convertToDouble(),
+                      .d = getD().convertToDouble(),
+                      .weightDecay = getWeightDecay().convertToDouble(),
+                      .stream = int64_t(getStream().value_or(0))};
   if (int64_t rank = param.getRank(); rank >= 2) {
     p.rows = param.getDimSize(rank - 2);
     p.columns = param.getDimSize(rank - 1);
     p.batch = p.count / (p.rows * p.columns);
   }
-  KernelCall call(
-      getContext(), "Adafactor",
-      Adafactor::takes(runtimeType(param), runtimeType(getGrad().getType())));
-  call.type("param", param).type("grad", getGrad().getType());
-  if (getCopy())
-    call.type("copy", getCopy().getType());
-  call.integer("count", p.count)
-      .integer("batch", p.batch)
-      .integer("rows", p.rows)
-      .integer("columns", p.columns)
-      .real("beta2Decay", getBeta2Decay().convertToDouble())
-      .real("eps1", getEps1().convertToDouble())
-      .real("eps2", getEps2().convertToDouble())
-      .real("d", getD().convertToDouble())
-      .real("weightDecay", getWeightDecay().convertToDouble())
-      .integer("stream", int64_t(getStream().value_or(0)));
-  call.scratchBytes = Adafactor::scratchCap(p, backend);
+  auto call = KernelCall::of<Adafactor>(getContext(), p, backend);
   // param, grad, moments, lr, step, clip; the second moment and the clip may be
   // absent.
   int64_t at = 3;
@@ -379,18 +370,19 @@ SmallVector<std::pair<unsigned, unsigned>> LionOp::getOverwrites() {
   return overwritesOf(*this, {{0, 0}, {2, 1}});
 }
 
-KernelCall LionOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "Lion",
-                  Lion::takes(runtimeType(getParam().getType()),
-                              runtimeType(getGrad().getType()),
-                              runtimeType(getM().getType())));
-  addTypes(call, *this, getM().getType());
-  call.integer("count", elements(getParam()))
-      .real("beta1", getBeta1().convertToDouble())
-      .real("beta2", getBeta2().convertToDouble())
-      .real("weightDecay", getWeightDecay().convertToDouble())
-      .integer("stream", int64_t(getStream().value_or(0)));
-  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+KernelCall LionOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  auto call =
+      KernelCall::of<Lion>(getContext(),
+                           {.param = runtimeType(getParam().getType()),
+                            .grad = runtimeType(getGrad().getType()),
+                            .moment = runtimeType(getM().getType()),
+                            .copy = copyType(*this),
+                            .count = elements(getParam()),
+                            .beta1 = getBeta1().convertToDouble(),
+                            .beta2 = getBeta2().convertToDouble(),
+                            .weightDecay = getWeightDecay().convertToDouble(),
+                            .stream = int64_t(getStream().value_or(0))},
+                           backend);
   addCopy(call, *this);
   return call;
 }
@@ -423,21 +415,22 @@ SmallVector<std::pair<unsigned, unsigned>> SGDOp::getOverwrites() {
   return overwritesOf(*this, pairs);
 }
 
-KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  Type moment = getMomentumBuffer() ? getMomentumBuffer().getType()
-                                    : Type(Float32Type::get(getContext()));
-  KernelCall call(getContext(), "Sgd",
-                  Sgd::takes(runtimeType(getParam().getType()),
-                             runtimeType(getGrad().getType()),
-                             runtimeType(moment)));
-  addTypes(call, *this, moment);
-  call.integer("count", elements(getParam()))
-      .real("momentum", getMomentum().convertToDouble())
-      .real("dampening", getDampening().convertToDouble())
-      .real("weightDecay", getWeightDecay().convertToDouble())
-      .flag("nesterov", getNesterov())
-      .integer("stream", int64_t(getStream().value_or(0)));
-  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  auto call = KernelCall::of<Sgd>(
+      getContext(),
+      {.param = runtimeType(getParam().getType()),
+       .grad = runtimeType(getGrad().getType()),
+       .moment = getMomentumBuffer()
+                     ? runtimeType(getMomentumBuffer().getType())
+                     : DType::F32,
+       .copy = copyType(*this),
+       .count = elements(getParam()),
+       .momentum = getMomentum().convertToDouble(),
+       .dampening = getDampening().convertToDouble(),
+       .weightDecay = getWeightDecay().convertToDouble(),
+       .nesterov = getNesterov(),
+       .stream = int64_t(getStream().value_or(0))},
+      backend);
   // param, grad, buffer, lr, step, clip; the buffer and the clip may be absent.
   int64_t at = 2;
   call.ins = {0, 1};

@@ -43,7 +43,7 @@ struct Kernels {
   Matmul product{{.lhs = DType::F32, .rhs = DType::F32, .out = DType::F32,
                   .batch = 1, .m = $SIZE, .n = $SIZE, .k = $SIZE,
                   .transposeLhs = false, .transposeRhs = true, .bias = false,
-                  .scratchBytes = $SCRATCH}};
+                  .tf32 = false, .scratchBytes = $SCRATCH}};
   OnHost<AdamW> update{{.param = DType::F32, .grad = DType::F32,
                         .moment = DType::F32, .count = $COUNT,
                         .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,

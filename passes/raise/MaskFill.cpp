@@ -129,8 +129,7 @@ bool AttentionMask::settleReplacing(std::string &why) {
           "queries may see no key";
     return false;
   }
-  fill.kind =
-      anyOutside ? AttentionFill::ReplacesScore : AttentionFill::ReplacesAll;
+  fill.kind = anyOutside ? FillKind::ReplacesScore : FillKind::ReplacesAll;
   // Both need the op's mask.
   if (!conditions.empty() && hasNumbers()) {
     why = "numbers are added to scores that a condition replaces, and queries "
@@ -168,6 +167,6 @@ bool AttentionMask::settleAdding(std::string &why) {
   // A condition and numbers would both need the op's mask.
   if (!conditions.empty() && hasNumbers())
     return addInstead(*kept, why);
-  fill = {hidings[*kept].fill, AttentionFill::Adds};
+  fill = {hidings[*kept].fill, FillKind::Adds};
   return true;
 }

@@ -64,7 +64,8 @@ Status GatheredFilter::prepare(CudaDevice &device, const ConvParams &p,
                          .k = piece_,
                          .transposeLhs = true,
                          .transposeRhs = false,
-                         .bias = false};
+                         .bias = false,
+                         .tf32 = false};
   product.scratchBytes = kCudaMatmulScratchBytes;
   if (piece_ < pixels_)
     if (Status s = whole_.prepare("conv_grad_filter", device, product); !s)

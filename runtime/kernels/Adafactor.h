@@ -50,10 +50,14 @@ public:
     int64_t batch, rows, columns; // rows is 0 where v is of each element
     double beta2Decay, eps1, eps2, d, weightDecay;
     int64_t stream;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELD_GROUPS(TMC_GIVEN(param, grad), TMC_OPTIONAL(copy),
+                     TMC_GIVEN(count, batch, rows, columns, beta2Decay, eps1,
+                               eps2, d, weightDecay, stream))
   };
-  static constexpr bool takes(DType param, DType grad) {
-    return isUpdated(param) && isGradient(grad);
+  static constexpr bool takes(const Params &p, Backend) {
+    return isUpdated(p.param) && isGradient(p.grad);
   }
   static int64_t scratchCap(const Params &params, Backend);
   TMC_KERNEL(Adafactor)

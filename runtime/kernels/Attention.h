@@ -27,6 +27,7 @@ enum class MaskKind : uint8_t {
   Additive, // f32; added after scaling
   Boolean,  // i1; true: attend
 };
+TMC_WORDS(MaskKind, MaskKind::None, MaskKind::Additive, MaskKind::Boolean)
 
 /// The effect of a fill on the score of a hidden key.
 enum class FillKind : uint8_t {
@@ -34,9 +35,13 @@ enum class FillKind : uint8_t {
   ReplacesScore, // The fill replaces it; mask and bias are added.
   ReplacesAll,   // The fill replaces score, mask and bias.
 };
+TMC_WORDS(FillKind, FillKind::Adds, FillKind::ReplacesScore,
+          FillKind::ReplacesAll)
 
 struct AttentionStrides {
   int64_t batch, time, head; // elements
+
+  TMC_FIELDS(batch, time, head)
 };
 
 struct AttentionParams {
@@ -73,7 +78,17 @@ struct AttentionParams {
   bool exact = false;
   int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
   uint32_t stream;       // of the random numbers
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELD_GROUPS(TMC_GIVEN(type, batch, heads, kvHeads, queries, keys,
+                             headDim, q, k, v, causal, scale, softcap, window,
+                             mask, maskBatchStride, maskHeadStride,
+                             maskQueryStride),
+                   TMC_OPTIONAL(bias, biasBatchStride, biasHeadStride,
+                                biasQueryStride),
+                   TMC_OPTIONAL(fill, fillKind),
+                   TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout,
+                             rowsPerSample, stream))
 };
 
 /// The largest headDim of cuda's kernels for tensor cores.
@@ -132,8 +147,8 @@ struct AttentionExtras {
 class Attention : public Kernel {
 public:
   using Params = AttentionParams;
-  static constexpr bool takes(DType type) {
-    return type == DType::F32 || isHalf(type);
+  static constexpr bool takes(const Params &p, Backend) {
+    return p.type == DType::F32 || isHalf(p.type);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Attention)
@@ -146,8 +161,8 @@ public:
 class AttentionGrad : public Kernel {
 public:
   using Params = AttentionParams;
-  static constexpr bool takes(DType type) {
-    return type == DType::F32 || isHalf(type);
+  static constexpr bool takes(const Params &p, Backend) {
+    return p.type == DType::F32 || isHalf(p.type);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(AttentionGrad)

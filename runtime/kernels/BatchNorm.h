@@ -23,7 +23,9 @@ struct BatchNormParams {
   /// The running variance takes the batch's with rows - 1 in the divisor, as
   /// PyTorch does; the normalization itself always divides by rows.
   bool unbiasedRunning;
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(type, rows, channels, epsilon, momentum, unbiasedRunning)
 };
 
 /// The largest number of row chunks for statistics.
@@ -35,8 +37,8 @@ inline int64_t batchNormScratchCap(const BatchNormParams &params, Backend) {
 }
 
 /// The types of activations that both kernels take.
-constexpr bool batchNormTakes(DType type) {
-  return type == DType::F32 || isHalf(type);
+constexpr bool batchNormTakes(const BatchNormParams &p) {
+  return p.type == DType::F32 || isHalf(p.type);
 }
 
 /// ins: x [rows, channels], gamma, beta, runningMean, runningVariance
@@ -47,7 +49,9 @@ constexpr bool batchNormTakes(DType type) {
 class BatchNorm : public Kernel {
 public:
   using Params = BatchNormParams;
-  static constexpr bool takes(DType type) { return batchNormTakes(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return batchNormTakes(params);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }
@@ -59,7 +63,9 @@ public:
 class BatchNormGrad : public Kernel {
 public:
   using Params = BatchNormParams;
-  static constexpr bool takes(DType type) { return batchNormTakes(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return batchNormTakes(params);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }

@@ -29,14 +29,19 @@ struct ConvParams {
   int64_t padTop, padLeft, padBottom, padRight;
   int64_t dilationHeight, dilationWidth; // 1: dense
   int64_t groups;
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(type, filter, batch, inHeight, inWidth, inChannels, outHeight,
+             outWidth, outChannels, kernelHeight, kernelWidth, strideHeight,
+             strideWidth, padTop, padLeft, padBottom, padRight, dilationHeight,
+             dilationWidth, groups)
 };
 
 /// The types that a convolution and its gradients take on either backend.
-constexpr bool convTakes(DType type, DType filter) {
-  return type == DType::F32
-             ? filter == DType::F32
-             : isHalf(type) && (filter == DType::F32 || filter == type);
+constexpr bool convTakes(const ConvParams &p) {
+  return p.type == DType::F32
+             ? p.filter == DType::F32
+             : isHalf(p.type) && (p.filter == DType::F32 || p.filter == p.type);
 }
 
 /// ins: x [N, H, W, C], filter OIHW. outs: y [N, outH, outW, outChannels].
@@ -44,8 +49,8 @@ constexpr bool convTakes(DType type, DType filter) {
 class Conv : public Kernel {
 public:
   using Params = ConvParams;
-  static constexpr bool takes(DType type, DType filter) {
-    return convTakes(type, filter);
+  static constexpr bool takes(const Params &params, Backend) {
+    return convTakes(params);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   /// Operations of the cpu backend's kernel.
@@ -57,8 +62,8 @@ public:
 class ConvGradInput : public Kernel {
 public:
   using Params = ConvParams;
-  static constexpr bool takes(DType type, DType filter) {
-    return convTakes(type, filter);
+  static constexpr bool takes(const Params &params, Backend) {
+    return convTakes(params);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
@@ -69,8 +74,8 @@ public:
 class ConvGradFilter : public Kernel {
 public:
   using Params = ConvParams;
-  static constexpr bool takes(DType type, DType filter) {
-    return convTakes(type, filter);
+  static constexpr bool takes(const Params &params, Backend) {
+    return convTakes(params);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
@@ -149,7 +154,8 @@ inline Matmul::Params pointwiseProduct(const ConvParams &p, bool gradInput) {
           .k = gradInput ? p.outChannels : p.inChannels,
           .transposeLhs = false,
           .transposeRhs = !gradInput,
-          .bias = false};
+          .bias = false,
+          .tf32 = false};
 }
 /// df = dy^T x.
 inline Matmul::Params pointwiseFilterGradient(const ConvParams &p) {
@@ -162,7 +168,8 @@ inline Matmul::Params pointwiseFilterGradient(const ConvParams &p) {
           .k = p.batch * p.outHeight * p.outWidth,
           .transposeLhs = true,
           .transposeRhs = false,
-          .bias = false};
+          .bias = false,
+          .tf32 = false};
 }
 inline bool isPointwiseProduct(const ConvParams &p, const Matmul::Params &m) {
   return isPointwise(p) &&

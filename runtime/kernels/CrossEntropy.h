@@ -21,7 +21,9 @@ struct CrossEntropyParams {
   DType labelType; // I32, I64
   int64_t rows, vocabulary;
   int64_t ignoreIndex; // e.g. -100
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(type, labelType, rows, vocabulary, ignoreIndex)
 };
 
 constexpr bool takesLogits(DType type) {
@@ -34,7 +36,9 @@ class CrossEntropy : public Kernel {
 public:
   using Params = CrossEntropyParams;
   /// The losses of the rows, before they are added in order.
-  static constexpr bool takes(DType type) { return takesLogits(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return takesLogits(params.type);
+  }
   static int64_t scratchCap(const Params &params, Backend) {
     return alignScratch(params.rows * 4);
   }
@@ -47,7 +51,9 @@ public:
 class CrossEntropyGrad : public Kernel {
 public:
   using Params = CrossEntropyParams;
-  static constexpr bool takes(DType type) { return takesLogits(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return takesLogits(params.type);
+  }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(CrossEntropyGrad)
 };
@@ -60,15 +66,18 @@ public:
 /// it is multiplied. If w is f32 and x isn't, w is rounded to the type of x
 /// when it is read (cpu).
 struct LinearCrossEntropyParams {
-  DType type;               // of x and dx
-  DType table = DType::F32; // of w
-  DType labelType;          // I32, I64
+  DType type;      // of x and dx
+  DType table;     // of w
+  DType labelType; // I32, I64
   int64_t rows, channels, vocabulary;
   int64_t chunkRows; // the last chunk may be shorter
   int64_t ignoreIndex;
   bool bias;
-  bool tf32 = false; // f32 factors, dlogits among them, are rounded to TF32
-  int64_t scratchBytes;
+  bool tf32; // f32 factors, dlogits among them, are rounded to TF32
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(type, table, labelType, rows, channels, vocabulary, chunkRows,
+             ignoreIndex, bias, tf32)
 
   /// The type to which f32 factors are rounded; F32: not rounded.
   DType readAs() const { return tf32 ? DType::TF32 : type; }
@@ -76,10 +85,10 @@ struct LinearCrossEntropyParams {
   int64_t chunk() const { return chunkRows < rows ? chunkRows : rows; }
 };
 
-constexpr bool takesLinear(DType x, DType table, Backend backend) {
-  if (x != DType::F32 && !isHalf(x))
-    return false;
-  return table == x || (backend == Backend::Cpu && table == DType::F32);
+constexpr bool takesLinear(const LinearCrossEntropyParams &p, Backend backend) {
+  return takesLogits(p.type) &&
+         (p.table == p.type ||
+          (backend == Backend::Cpu && p.table == DType::F32));
 }
 int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                      Backend backend);
@@ -90,8 +99,8 @@ int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
 class LinearCrossEntropy : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType x, DType table, Backend backend) {
-    return takesLinear(x, table, backend);
+  static constexpr bool takes(const Params &params, Backend backend) {
+    return takesLinear(params, backend);
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
@@ -107,8 +116,8 @@ public:
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType x, DType table, Backend backend) {
-    return takesLinear(x, table, backend);
+  static constexpr bool takes(const Params &params, Backend backend) {
+    return takesLinear(params, backend);
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
@@ -123,8 +132,8 @@ public:
 class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType x, DType table, Backend backend) {
-    return takesLinear(x, table, backend);
+  static constexpr bool takes(const Params &params, Backend backend) {
+    return takesLinear(params, backend);
   }
   /// The log-sum-exps, an internal value, are in scratch too.
   static int64_t scratchCap(const Params &params, Backend backend) {

@@ -15,14 +15,16 @@ struct EmbeddingParams {
   DType type;
   DType indexType; // I32, I64
   int64_t vocabulary, channels, rows;
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(type, indexType, vocabulary, channels, rows)
 };
 
 /// ins: table [vocabulary, channels], index [rows]. outs: out [rows, channels].
 class Embedding : public Kernel {
 public:
   using Params = EmbeddingParams;
-  static constexpr bool takes(DType) { return true; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Embedding)
 };
@@ -34,7 +36,9 @@ class EmbeddingGrad : public Kernel {
 public:
   using Params = EmbeddingParams;
   /// cuda sorts the indices: pairs of (index, row), twice.
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(const Params &params, Backend) {
+    return params.type == DType::F32;
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return backend == Backend::Cuda ? alignScratch(params.rows * 32) + (1 << 20)
                                     : 0;

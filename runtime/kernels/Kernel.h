@@ -11,8 +11,12 @@
 // and row-major unless the class says otherwise, and aligned to 64 bytes (views
 // into a buffer: to their element).
 //
-// Types: `takes` of each class states the element types that it supports. The
-// compiler checks it before it prints such an object; there is no later check.
+// Parameters: each Params lists its fields (Fields.h). The compiler fills the
+// struct itself, so a field that it misspells or forgets doesn't compile.
+//
+// Types: `takes(params, backend)` of each class states the element types that
+// it supports. The compiler checks it before it prints such an object; there is
+// no later check.
 //
 // Scratch: each Params ends with `scratchBytes`, the planned bytes of one run.
 // `scratchCap(params, backend)` of each class computes it from the shape, for
@@ -24,6 +28,7 @@
 #define TMC_RUNTIME_KERNELS_KERNEL_H
 
 #include "runtime/kernels/DType.h"
+#include "runtime/kernels/Fields.h"
 #include "runtime/kernels/Status.h"
 
 #include <cstddef>
@@ -99,10 +104,11 @@ inline void *result(Out outs, size_t index) {
   return index < outs.size() ? outs.begin()[index] : nullptr;
 }
 
-/// Declares the common members of a kernel class: its Params, a hidden state of
-/// the backend, and the two entry points.
+/// Declares the common members of a kernel class: its name in emitted code, its
+/// Params, a hidden state of the backend, and the two entry points.
 #define TMC_KERNEL(NAME)                                                       \
 public:                                                                        \
+  static constexpr const char *kSymbol = #NAME;                                \
   explicit NAME(const Params &params);                                         \
   ~NAME() override;                                                            \
   Status prepare(Device &device) override;                                     \

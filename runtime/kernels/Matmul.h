@@ -29,14 +29,19 @@ public:
   struct Params {
     DType lhs, rhs, out;
     int64_t batch, m, n, k;
-    bool transposeLhs, transposeRhs, bias;
-    bool tf32 = false;
+    bool transposeLhs, transposeRhs, bias, tf32;
     /// The block of a stored factor that shares a scale.
     bool scaled = false;
     int64_t lhsBlockRows = 0, lhsBlockColumns = 0;
     int64_t rhsBlockRows = 0, rhsBlockColumns = 0;
     bool packed = false; // layout of both factors' scales (Quantize.h)
     int64_t scratchBytes = 0;
+
+    TMC_FIELD_GROUPS(TMC_GIVEN(lhs, rhs, out, batch, m, n, k, transposeLhs,
+                               transposeRhs, bias, tf32),
+                     TMC_OPTIONAL(scaled, lhsBlockRows, lhsBlockColumns,
+                                  rhsBlockRows, rhsBlockColumns),
+                     TMC_OPTIONAL(packed))
 
     /// The type to which f32 factors are rounded; F32: not rounded.
     DType readAs() const {

@@ -19,9 +19,11 @@ public:
   struct Params {
     DType type;
     std::vector<int64_t> shape, perm;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, shape, perm)
   };
-  static constexpr bool takes(DType) { return true; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Transpose)
 };
@@ -35,9 +37,11 @@ public:
     DType type;
     int64_t outer;
     std::vector<int64_t> inner;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, outer, inner)
   };
-  static constexpr bool takes(DType) { return true; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Concat)
 };
@@ -49,9 +53,11 @@ public:
   struct Params {
     DType type;
     std::vector<int64_t> shape, outShape, low, step;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, shape, outShape, low, step)
   };
-  static constexpr bool takes(DType) { return true; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Pad)
 };
@@ -66,9 +72,11 @@ public:
     DType type;
     std::vector<int64_t> shape, inStrides, outStrides;
     int64_t inOffset, outOffset;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, shape, inStrides, outStrides, inOffset, outOffset)
   };
-  static constexpr bool takes(DType) { return true; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Copy)
 };
@@ -82,9 +90,11 @@ public:
     DType type;
     DType indexType; // I32, I64
     int64_t outer, axis, inner, count;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, indexType, outer, axis, inner, count)
   };
-  static constexpr bool takes(DType) { return true; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Gather)
 };
@@ -98,9 +108,13 @@ public:
     DType type;
     DType indexType;
     int64_t outer, axis, inner, count;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, indexType, outer, axis, inner, count)
   };
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(const Params &params, Backend) {
+    return params.type == DType::F32;
+  }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(GatherGrad)
 };
@@ -110,7 +124,9 @@ class Fill : public Kernel {
 public:
   struct Params {
     int64_t bytes;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(bytes)
   };
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Fill)

@@ -46,7 +46,10 @@ struct AdamParams {
   int64_t count;
   double beta1, beta2, epsilon, weightDecay;
   int64_t stream; // of the random numbers that round
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELD_GROUPS(TMC_GIVEN(param, grad, moment), TMC_OPTIONAL(copy),
+                   TMC_GIVEN(count, beta1, beta2, epsilon, weightDecay, stream))
 };
 
 /// The types of parameters and moments.
@@ -70,8 +73,8 @@ constexpr bool isGradient(DType type) {
 class AdamW : public Kernel {
 public:
   using Params = AdamParams;
-  static constexpr bool takes(DType param, DType grad, DType moment) {
-    return isUpdated(param) && isGradient(grad) && isUpdated(moment);
+  static constexpr bool takes(const Params &p, Backend) {
+    return isUpdated(p.param) && isGradient(p.grad) && isUpdated(p.moment);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -92,8 +95,8 @@ public:
 class AdamW8bit : public Kernel {
 public:
   using Params = AdamParams;
-  static constexpr bool takes(DType param, DType grad, DType) {
-    return isUpdated(param) && isGradient(grad);
+  static constexpr bool takes(const Params &p, Backend) {
+    return isUpdated(p.param) && isGradient(p.grad);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -112,8 +115,8 @@ public:
 class AdamW4bit : public Kernel {
 public:
   using Params = AdamParams;
-  static constexpr bool takes(DType param, DType grad, DType) {
-    return isUpdated(param) && isGradient(grad);
+  static constexpr bool takes(const Params &p, Backend) {
+    return isUpdated(p.param) && isGradient(p.grad);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -139,10 +142,13 @@ public:
     int64_t count;
     double beta1, beta2, weightDecay;
     int64_t stream;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELD_GROUPS(TMC_GIVEN(param, grad, moment), TMC_OPTIONAL(copy),
+                     TMC_GIVEN(count, beta1, beta2, weightDecay, stream))
   };
-  static constexpr bool takes(DType param, DType grad, DType moment) {
-    return isUpdated(param) && isGradient(grad) && isUpdated(moment);
+  static constexpr bool takes(const Params &p, Backend) {
+    return isUpdated(p.param) && isGradient(p.grad) && isUpdated(p.moment);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -166,10 +172,14 @@ public:
     double momentum, dampening, weightDecay;
     bool nesterov;
     int64_t stream;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELD_GROUPS(TMC_GIVEN(param, grad, moment), TMC_OPTIONAL(copy),
+                     TMC_GIVEN(count, momentum, dampening, weightDecay,
+                               nesterov, stream))
   };
-  static constexpr bool takes(DType param, DType grad, DType moment) {
-    return isUpdated(param) && isGradient(grad) && isUpdated(moment);
+  static constexpr bool takes(const Params &p, Backend) {
+    return isUpdated(p.param) && isGradient(p.grad) && isUpdated(p.moment);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -183,9 +193,13 @@ public:
   struct Params {
     DType type;
     int64_t count;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, count)
   };
-  static constexpr bool takes(DType type) { return isGradient(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return isGradient(params.type);
+  }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -205,10 +219,12 @@ public:
   struct Params {
     int64_t count;
     double maxNorm;
-    bool isScaled = false;
-    int64_t scratchBytes;
+    bool isScaled;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(count, maxNorm, isScaled)
   };
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return backend == Backend::Cuda ? alignScratch(params.count * 8) : 0;
   }
@@ -235,11 +251,11 @@ public:
   struct Params {
     double growth, backoff;
     int64_t interval;
-    int64_t scratchBytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(growth, backoff, interval)
   };
-  static constexpr bool takes(DType norm, DType scale) {
-    return norm == DType::F32 && scale == DType::F32;
-  }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(LossScale)
 };

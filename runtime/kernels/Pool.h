@@ -21,11 +21,16 @@ struct PoolParams {
   int64_t padTop, padLeft, padBottom, padRight;
   int64_t dilationHeight, dilationWidth;
   bool countIncludePad; // averages only: padding counts in the divisor
-  int64_t scratchBytes;
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(type, batch, inHeight, inWidth, channels, outHeight, outWidth,
+             kernelHeight, kernelWidth, strideHeight, strideWidth, padTop,
+             padLeft, padBottom, padRight, dilationHeight, dilationWidth,
+             countIncludePad)
 };
 
-constexpr bool poolTakes(DType type) {
-  return type == DType::F32 || isHalf(type);
+constexpr bool poolTakes(const PoolParams &p) {
+  return p.type == DType::F32 || isHalf(p.type);
 }
 
 /// Channels that a narrow gradient sums at a time on cpu.
@@ -52,7 +57,9 @@ inline int64_t poolGradScratchCap(const PoolParams &p, Backend backend) {
 class MaxPool : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return poolTakes(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return poolTakes(params);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -64,7 +71,9 @@ public:
 class MaxPoolGrad : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return poolTakes(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return poolTakes(params);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolGradScratchCap(params, backend);
   }
@@ -75,7 +84,9 @@ public:
 class AvgPool : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return poolTakes(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return poolTakes(params);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -86,7 +97,9 @@ public:
 class AvgPoolGrad : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return poolTakes(type); }
+  static constexpr bool takes(const Params &params, Backend) {
+    return poolTakes(params);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolGradScratchCap(params, backend);
   }

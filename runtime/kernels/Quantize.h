@@ -83,6 +83,11 @@ public:
     bool packed = false;
     int64_t scratchBytes = 0;
 
+    TMC_FIELD_GROUPS(TMC_GIVEN(in, codes, batch, rows, columns, blockRows,
+                               blockColumns),
+                     TMC_OPTIONAL(history), TMC_OPTIONAL(turned),
+                     TMC_OPTIONAL(packed))
+
     constexpr int64_t elements() const { return batch * rows * columns; }
   };
   /// cuda makes one scale for a tensor, or packed ones: for squares, or for 128

@@ -158,6 +158,7 @@ TEST(CudaGemm, ViewsThatAreAlignedToTheirElementOnly) {
                    .transposeLhs = false,
                    .transposeRhs = true,
                    .bias = true,
+                   .tf32 = false,
                    .scratchBytes = 1 << 20};
   cuda::Gemm gemm;
   ASSERT_TRUE(gemm.prepare("matmul", cuda, p));
@@ -189,6 +190,7 @@ TEST(CudaGemm, SaysWhatTheLibraryWants) {
                    .transposeLhs = false,
                    .transposeRhs = false,
                    .bias = false,
+                   .tf32 = false,
                    .scratchBytes = 1000};
   cuda::Gemm gemm;
   const Status s = gemm.prepare("matmul", cuda::deviceOf(*device), p);

@@ -65,7 +65,7 @@ def run(*command, **more):
 def compile_in(tree, inc, build, example):
     """Compiles what the patch changed, without code: the tree's own headers come first."""
     flags = ["-fsyntax-only", "-std=c++20", "-O2", "-Wall", "-Wextra",
-             "-Wno-unused-parameter"]
+             "-Wno-unused-parameter", "-Werror=missing-field-initializers"]
     if example.record:
         folder = os.path.dirname(example.record)
         os.makedirs(os.path.join(inc, folder))

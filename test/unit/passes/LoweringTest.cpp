@@ -16,6 +16,7 @@
 #include "dialects/mem/Mem.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
+#include "runtime/kernels/Generated.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -493,7 +494,8 @@ TEST(LoweringFault, AStreamOfAnother) {
       SmallVector<Attribute> params(launch.getParams().getValue());
       for (Attribute &param : params) {
         auto pair = cast<ArrayAttr>(param);
-        if (planted || cast<StringAttr>(pair[0]) != "streams")
+        if (planted ||
+            cast<StringAttr>(pair[0]) != TMC_FIELD_NAME(FusedParams, streams))
           continue;
         Builder b(param.getContext());
         SmallVector<int64_t> streams(

@@ -435,7 +435,7 @@ static void attention(GraphBuilder &g) {
       g.b.getI64IntegerAttr(window), g.b.getF64FloatAttr(dropout),
       g.b.getI64IntegerAttr(dropout > 0 ? g.stream() : 0));
   if (g.random.below(3) == 0)
-    nn::setFill(op, {-1e4, nn::AttentionFill::Kind(g.random.below(3))});
+    nn::setFill(op, {-1e4, FillKind(g.random.below(3))});
   g.add(op.getOut());
 }
 

@@ -147,6 +147,7 @@ static void compareChunks(bool hasBias) {
     }
   for (int64_t chunk : {1, 8, 21, 64}) {
     LinearCrossEntropyParams p{.type = DType::F32,
+                               .table = DType::F32,
                                .labelType = DType::I64,
                                .rows = rows,
                                .channels = channels,
@@ -154,6 +155,7 @@ static void compareChunks(bool hasBias) {
                                .chunkRows = chunk,
                                .ignoreIndex = -100,
                                .bias = hasBias,
+                               .tf32 = false,
                                .scratchBytes = 0};
     Floats lse(rows);
     float loss = 0;

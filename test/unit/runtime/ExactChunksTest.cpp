@@ -41,6 +41,7 @@ TEST(LinearCrossEntropy, ChunksThatEndWhereTheProductDoesChangeNoBit) {
                               .transposeLhs = transposeLhs,
                               .transposeRhs = transposeRhs,
                               .bias = hasBias,
+                              .tf32 = false,
                               .scratchBytes = 0};
       };
       const CrossEntropyParams whole{.type = DType::F32,
@@ -75,6 +76,7 @@ TEST(LinearCrossEntropy, ChunksThatEndWhereTheProductDoesChangeNoBit) {
         }
 
       const LinearCrossEntropyParams chunked{.type = DType::F32,
+                                             .table = DType::F32,
                                              .labelType = DType::I64,
                                              .rows = rows,
                                              .channels = channels,
@@ -82,6 +84,7 @@ TEST(LinearCrossEntropy, ChunksThatEndWhereTheProductDoesChangeNoBit) {
                                              .chunkRows = kExactChunkRows,
                                              .ignoreIndex = -100,
                                              .bias = true,
+                                             .tf32 = false,
                                              .scratchBytes = 0};
       Floats dx2(rows * channels), dw2(vocabulary * channels), db2(vocabulary);
       float loss2 = 0;

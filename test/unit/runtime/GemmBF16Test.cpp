@@ -66,6 +66,7 @@ test::Floats product(RunFn run, int threads, int64_t m, int64_t n, int64_t k,
                               .transposeLhs = false,
                               .transposeRhs = false,
                               .bias = false,
+                              .tf32 = false,
                               .scratchBytes = 0};
   test::Buffer<unsigned char> scratch(Matmul::scratchCap(params, Backend::Cpu),
                                       0xff);

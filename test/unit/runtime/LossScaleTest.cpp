@@ -106,7 +106,10 @@ TEST(GradNorm, OfNoNumberClipsNothing) {
     for (double maxNorm : {0.0, 2.0}) {
       float norm = 0, clip = 1;
       runKernel<GradNorm>(1,
-                          {.count = 1, .maxNorm = maxNorm, .scratchBytes = 0},
+                          {.count = 1,
+                           .maxNorm = maxNorm,
+                           .isScaled = false,
+                           .scratchBytes = 0},
                           {&square}, {&norm, &clip});
       EXPECT_FALSE(std::isfinite(norm));
       EXPECT_TRUE(std::isnan(clip)) << "norm " << norm << ", of " << maxNorm;

@@ -51,6 +51,7 @@ TEST(Matmul, AgreesWithTheNaiveProduct) {
                        .transposeLhs = (flags & 1) != 0,
                        .transposeRhs = (flags & 2) != 0,
                        .bias = (flags & 4) != 0,
+                       .tf32 = false,
                        .scratchBytes = 0};
       const bool accumulate = (flags & 8) != 0;
       Floats a = randomFloats(p.batch * p.m * p.k, seed++);
@@ -100,6 +101,7 @@ TEST(Matmul, RoundsNarrowResultsOnce) {
                            .transposeLhs = (flags & 1) != 0,
                            .transposeRhs = (flags & 2) != 0,
                            .bias = (flags & 4) != 0,
+                           .tf32 = false,
                            .scratchBytes = 0};
           const bool accumulate = (flags & 8) != 0;
           SCOPED_TRACE(std::string(nameOf(lhs)) + " x " + nameOf(rhs) + " -> " +
@@ -156,6 +158,7 @@ TEST(Matmul, ThreadsChangeNoBitOfALargeProduct) {
                    .transposeLhs = false,
                    .transposeRhs = true,
                    .bias = false,
+                   .tf32 = false,
                    .scratchBytes = 0};
   Floats a = randomFloats(p.m * p.k, 1), b = randomFloats(p.k * p.n, 2);
   Floats one(p.m * p.n), three(p.m * p.n);
@@ -178,6 +181,7 @@ TEST(Matmul, PartsOfALargeProductHaveItsBits) {
                    .transposeLhs = false,
                    .transposeRhs = true,
                    .bias = false,
+                   .tf32 = false,
                    .scratchBytes = 0};
   ASSERT_GT(p.m * p.n, kGemmLargeResult);
   Floats a = randomFloats(p.m * p.k, 1), b = randomFloats(p.k * p.n, 2);
@@ -214,6 +218,7 @@ TEST(Matmul, RefusesWhatItDoesNotHave) {
                    .transposeLhs = false,
                    .transposeRhs = false,
                    .bias = false,
+                   .tf32 = false,
                    .scratchBytes = 1 << 20};
   p.scratchBytes = 10;
   Matmul small(p);

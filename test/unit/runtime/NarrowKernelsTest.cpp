@@ -251,6 +251,7 @@ TEST(NarrowLinearCrossEntropy, MultipliesInItsType) {
           w(type, randomFloats(vocabulary * channels, 2));
       test::Floats bias = randomFloats(vocabulary, 4);
       LinearCrossEntropyParams wide{.type = DType::F32,
+                                    .table = DType::F32,
                                     .labelType = DType::I64,
                                     .rows = rows,
                                     .channels = channels,
@@ -258,6 +259,7 @@ TEST(NarrowLinearCrossEntropy, MultipliesInItsType) {
                                     .chunkRows = 8,
                                     .ignoreIndex = -100,
                                     .bias = hasBias,
+                                    .tf32 = false,
                                     .scratchBytes = 0};
       LinearCrossEntropyParams p = wide;
       p.type = p.table = type;

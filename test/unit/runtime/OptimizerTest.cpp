@@ -271,13 +271,15 @@ TEST(GradNorm, AddsAndClips) {
 
   const float other = 16;
   float norm = 0, clip = 0;
-  runKernel<GradNorm>(1, {.count = 2, .maxNorm = 1, .scratchBytes = 0},
-                      {&squares, &other}, {&norm, &clip});
+  runKernel<GradNorm>(
+      1, {.count = 2, .maxNorm = 1, .isScaled = false, .scratchBytes = 0},
+      {&squares, &other}, {&norm, &clip});
   EXPECT_NEAR(norm, std::sqrt(want + 16), 1e-2);
   EXPECT_NEAR(clip, 1 / (norm + 1e-6), 1e-7);
   const float tiny = 0.25f;
-  runKernel<GradNorm>(1, {.count = 1, .maxNorm = 1, .scratchBytes = 0}, {&tiny},
-                      {&norm, &clip});
+  runKernel<GradNorm>(
+      1, {.count = 1, .maxNorm = 1, .isScaled = false, .scratchBytes = 0},
+      {&tiny}, {&norm, &clip});
   EXPECT_EQ(norm, 0.5f);
   EXPECT_EQ(clip, 1);
 }

@@ -40,6 +40,7 @@ Matmul::Params product(int64_t m, int64_t n, int64_t k, int which) {
           .transposeLhs = (which & 1) != 0,
           .transposeRhs = (which & 2) != 0,
           .bias = false,
+          .tf32 = false,
           .scratchBytes = 0};
 }
 
@@ -111,6 +112,7 @@ TEST(LinearCrossEntropy, RoundsItsFactorsToTF32) {
   const test::Floats x = randomFloats(rows * channels, 1),
                      w = randomFloats(vocabulary * channels, 2);
   const LinearCrossEntropyParams p{.type = DType::F32,
+                                   .table = DType::F32,
                                    .labelType = DType::I64,
                                    .rows = rows,
                                    .channels = channels,
@@ -195,6 +197,7 @@ TEST(LinearCrossEntropy, RoundsAnF32TableToTheTypeOfX) {
                              .chunkRows = 8,
                              .ignoreIndex = -100,
                              .bias = false,
+                             .tf32 = false,
                              .scratchBytes = 0};
   float loss = 0, want = 0;
   test::Floats dw(w.size()), wantW(dw);

@@ -80,6 +80,7 @@ void check(const Case &c, unsigned seed) {
                    .transposeLhs = tl,
                    .transposeRhs = tr,
                    .bias = hasBias,
+                   .tf32 = false,
                    .scaled = true,
                    .lhsBlockRows = left.rows,
                    .lhsBlockColumns = left.columns,
@@ -197,6 +198,7 @@ TEST(ScaledMatmul, SaysWhichBlocksACardMultiplies) {
                    .transposeLhs = false,
                    .transposeRhs = true,
                    .bias = true,
+                   .tf32 = false,
                    .scaled = true,
                    .lhsBlockRows = 1,
                    .lhsBlockColumns = 128,
@@ -236,6 +238,7 @@ TEST(ScaledMatmul, SaysWhichCodesACardMultiplies) {
                    .transposeLhs = false,
                    .transposeRhs = true,
                    .bias = true,
+                   .tf32 = false,
                    .scaled = true};
   EXPECT_TRUE(Matmul::takes(p, Backend::Cuda));
   auto refuses = [&](auto change) {
@@ -295,7 +298,8 @@ TEST(ScaledMatmul, PowersOfTwoAreExact) {
                    .k = 300,
                    .transposeLhs = false,
                    .transposeRhs = true,
-                   .bias = false};
+                   .bias = false,
+                   .tf32 = false};
   Typed a(DType::F8E4M3, randomFloats(p.m * p.k, 1)),
       b(DType::F8E4M3, randomFloats(p.n * p.k, 2));
   Floats plain(p.m * p.n), scaled(plain);

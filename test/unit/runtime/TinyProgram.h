@@ -154,6 +154,7 @@ struct Kernels {
                .transposeLhs = false,
                .transposeRhs = true,
                .bias = false,
+               .tf32 = false,
                .scratchBytes = kScratch}};
   CrossEntropy loss{{.type = DType::F32,
                      .labelType = DType::I64,
@@ -177,6 +178,7 @@ struct Kernels {
                    .transposeLhs = true,
                    .transposeRhs = false,
                    .bias = false,
+                   .tf32 = false,
                    .scratchBytes = kScratch}};
   Matmul hiddenGrad{{.lhs = DType::F32,
                      .rhs = DType::F32,
@@ -188,6 +190,7 @@ struct Kernels {
                      .transposeLhs = false,
                      .transposeRhs = false,
                      .bias = false,
+                     .tf32 = false,
                      .scratchBytes = kScratch}};
   EmbeddingGrad embedGrad{{.type = DType::F32,
                            .indexType = DType::I64,
@@ -205,10 +208,12 @@ struct Kernels {
                 .weightDecay = 0.01,
                 .stream = 0,
                 .scratchBytes = kScratch}};
-  GradNorm norm{{.count = 2, .maxNorm = 0, .scratchBytes = 0}};
+  GradNorm norm{
+      {.count = 2, .maxNorm = 0, .isScaled = false, .scratchBytes = 0}};
   SquareSum squares{
       {.type = DType::F32, .count = kTable, .scratchBytes = kScratch}};
-  GradNorm clip{{.count = 2, .maxNorm = 1, .scratchBytes = kScratch}};
+  GradNorm clip{
+      {.count = 2, .maxNorm = 1, .isScaled = false, .scratchBytes = kScratch}};
 };
 
 /// Where the updates stand, of a step that doesn't clip, and of one that does.
