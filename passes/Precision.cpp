@@ -65,6 +65,10 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     auto [glob, format] = part.trim().split('=');
     if (glob.empty() || format.empty())
       return badSpec("'" + part.trim() + "' isn't of the form NAME=FORMAT");
+    if (glob == "attention" && format == "exact") {
+      spec.exactAttention = true;
+      continue;
+    }
     llvm::Expected<Format> parsed = parseFormat(format);
     if (!parsed)
       return parsed.takeError();
@@ -583,6 +587,9 @@ struct Precision : impl::PrecisionBase<Precision> {
         narrower.roundResults(product, choice.type);
       } else if (!choice.type.isF32()) {
         narrower.narrow(product, choice.type);
+        if (spec->hasExactAttention() &&
+            isa<nn::AttentionOp, nn::AttentionGradOp>(op))
+          op->setAttr("exact", UnitAttr::get(&getContext()));
       }
       if ((choice.type.isF16() || gradientType.isF16()) && !isScaled)
         unscaled.push_back(op);

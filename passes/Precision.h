@@ -8,6 +8,7 @@
 //     bf16
 //     bf16,lm_head=f32,*attn*=f32
 //     bf16,gradients=bf16
+//     bf16,attention=exact
 //     fp16
 //     fp8:block,lm_head=bf16
 //
@@ -29,6 +30,9 @@
 //                   1024 steps before, which are states
 //     fp8:block     powers of two, for 128 values along the summed dimension of
 //                   a product, and for squares of 128 x 128 of a parameter
+//
+// With `attention=exact` the probabilities of attention, and the gradients of
+// its scores, aren't rounded to 16 bits before they are multiplied.
 //
 // Gradients of parameters are f32, or have the type of `gradients`: then each
 // is rounded once, before its update reads it. Over micro-batches they are
@@ -69,6 +73,8 @@ public:
   mlir::Type gradientType(mlir::MLIRContext *context) const {
     return typeOf(gradients, context);
   }
+  /// Whether attention's probabilities aren't rounded.
+  bool hasExactAttention() const { return exactAttention; }
   /// Whether any value may become fp16.
   bool mayBeFP16() const;
   /// The scalings of all requested codes.
@@ -96,6 +102,7 @@ private:
   static llvm::Expected<Format> parseFormat(llvm::StringRef text);
 
   Format base = Format::F32, gradients = Format::F32;
+  bool exactAttention = false;
   std::vector<Exception> exceptions;
 };
 

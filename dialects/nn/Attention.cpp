@@ -225,6 +225,7 @@ static AttentionParams attentionParams(OpTy op, ArrayRef<MemRefType> inputs) {
           .groupsBatchStride = batchStride(op.getGroups()),
           .prefixBatchStride = batchStride(op.getPrefix()),
           .dropout = dropout,
+          .exact = op.getExact(),
           .rowsPerSample =
               dropout > 0 ? batch / tensorType(op.getSamples()).getDimSize(0)
                           : 1,
@@ -285,7 +286,7 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
       b, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), grads[0],
       getMask(), getGroups(), getPrefix(), getSeed(), getSamples(), getBias(),
       getScaleAttr(), getCausalAttr(), getSoftcapAttr(), getWindowAttr(),
-      getDropoutAttr(), getStreamAttr());
+      getDropoutAttr(), getStreamAttr(), getExactAttr());
   setFill(grad, fillOf(*this));
   for (unsigned i = 0; i < 3; ++i)
     result[i] = grad.getResult(i);
@@ -303,8 +304,9 @@ bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
 KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
   KernelCall call = attentionKernel<Attention>(*this, inputs, 3, backend);
-  // Tensor cores get P as two bf16 numbers (runtime/cuda/TensorTile.h).
-  if (backend == Backend::Cuda && call.products == DType::BF16)
+  // Tensor cores get exact probabilities as two bf16 numbers
+  // (runtime/cuda/TensorTile.h).
+  if (backend == Backend::Cuda && call.products == DType::BF16 && getExact())
     call.flops = outFlops(*this, 3);
   return call;
 }
@@ -352,12 +354,11 @@ KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
     return call;
   // On cuda, dk and dv come from one pass over the scores, dq from a second and
   // dbias from a third; each pass computes its own products q k^T and dout v^T.
-  // Tensor cores get P and dS as two bf16 numbers. The third pass has no kernel
-  // for tensor cores, and takes the longest.
+  // Tensor cores get exact P and dS as two bf16 numbers. The third pass has no
+  // kernel for tensor cores, and takes the longest.
   if (getBias())
     call.products = DType::F32;
-  call.flops = gradFlops(*this, getBias()                      ? 9
-                                : call.products == DType::BF16 ? 10
-                                                               : 7);
+  const bool isSplit = call.products == DType::BF16 && getExact();
+  call.flops = gradFlops(*this, getBias() ? 9 : isSplit ? 10 : 7);
   return call;
 }

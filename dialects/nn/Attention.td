@@ -14,7 +14,7 @@ class NN_AttentionAttrs {
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
                        DefaultValuedAttr<I64Attr, "0">:$window,
                        DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I64Attr, "0">:$stream);
+                       DefaultValuedAttr<I64Attr, "0">:$stream, UnitAttr:$exact);
 }
 
 def NN_AttentionOp : NN_InferredOp<"attention", [
@@ -43,6 +43,9 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
       for each sample, or one for all;
     - if `window` is positive: |s - p| < window;
     - if there are `groups`, [B or 1, S]: groups[b, s] = groups[b, p].
+
+    A kernel may round probabilities, and in the gradient those of scores, to the
+    operands' 16 bits before it multiplies them; not if `exact`.
 
     Of the last three no T x S tensor is held, and keys outside of the window are
     not looked at.

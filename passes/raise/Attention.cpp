@@ -452,7 +452,8 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
         b, loc, q, k, v, mask, found->mask->buildGroups(b, loc),
         found->mask->buildPrefix(b, loc), seed, samples, bias,
         APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
-        found->mask->getWindow(), APFloat(found->dropout), stream);
+        found->mask->getWindow(), APFloat(found->dropout), stream,
+        /*exact=*/false);
     setFill(attention, found->mask->getFill());
     Value out = TransposeOp::create(b, loc, attention.getOut(),
                                     ArrayRef<int64_t>{0, 2, 1, 3});
@@ -501,7 +502,8 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
         op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
         parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(),
         parts.buildBias(b, loc), op.getScale(), isCausal || parts.isCausal(),
-        op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream());
+        op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream(),
+        op.getExact());
     setFill(simpler, parts.getFill());
     return success();
   }

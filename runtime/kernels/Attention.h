@@ -87,8 +87,9 @@ struct AttentionParams {
                    TMC_OPTIONAL(bias, biasBatchStride, biasHeadStride,
                                 biasQueryStride),
                    TMC_OPTIONAL(fill, fillKind),
-                   TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout,
-                             rowsPerSample, stream))
+                   TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout),
+                   TMC_OPTIONAL(exact),
+                   TMC_GIVEN(rowsPerSample, stream))
 };
 
 /// The largest headDim of cuda's kernels for tensor cores.

@@ -316,6 +316,7 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
                                  s.b.getF64FloatAttr(a.softcap),
                                  s.b.getI64IntegerAttr(positions.window),
                                  s.b.getF64FloatAttr(a.dropout),
-                                 s.b.getI64IntegerAttr(stream))
+                                 s.b.getI64IntegerAttr(stream),
+                                 /*exact=*/UnitAttr())
       .getOut();
 }

@@ -1,4 +1,7 @@
 // RUN: tmc-opt %s -split-input-file -pass-pipeline='builtin.module(train.step(tmc-precision{spec=bf16}))' | FileCheck %s
+// RUN: tmc-opt %s -split-input-file -pass-pipeline='builtin.module(train.step(tmc-precision{spec=bf16,attention=exact}))' | FileCheck %s --check-prefix=EXACT
+
+// EXACT: nn.attention {{.*}} {exact, scale
 
 // One cast for each value that products read, however many read it; results are
 // bf16 and widened behind the view. The parameter's gradient stays f32, and so does
