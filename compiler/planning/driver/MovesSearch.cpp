@@ -24,6 +24,26 @@ namespace {
 
 constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
 
+/// Bounds the time of every plan.
+absl::Status prove(const Problem &problem, int64_t steps, Plan &plan) {
+  plan.spaceProof = ascendSpaces(problem, {.steps = steps});
+  absl::StatusOr<int64_t> proven = provenMakespan(problem, plan.spaceProof);
+  if (!proven.ok())
+    return proven.status();
+  plan.provenMakespan = *proven;
+  return absl::OkStatus();
+}
+
+/// Offers a solution that the caller knows.
+absl::Status offerKnown(const Problem &problem, const Solution &known,
+                        Plan &best) {
+  absl::StatusOr<Profile> profile = simulate(problem, known);
+  if (!profile.ok())
+    return profile.status();
+  offerPlan(problem, {known, profile->makespan, profile->spacePeakBytes}, best);
+  return absl::OkStatus();
+}
+
 class MovesSearch {
 public:
   MovesSearch(const Problem &problem, const SolveOptions &options,
@@ -37,10 +57,12 @@ public:
     auto start = std::chrono::steady_clock::now();
     if (absl::Status status = check(problem); !status.ok())
       return status;
-    if (absl::Status status = prove(); !status.ok())
+    if (absl::Status status = prove(problem, amounts.boundSteps, best);
+        !status.ok())
       return status;
     if (options.start)
-      if (absl::Status status = offerKnown(); !status.ok())
+      if (absl::Status status = offerKnown(problem, *options.start, best);
+          !status.ok())
         return status;
     if (!canGain(0))
       return std::move(best);
@@ -65,7 +87,11 @@ public:
         status.Update(tried);
     if (!status.ok())
       return status;
-    finish();
+    best.stats.tried = tried;
+    best.baseCost = baseCost(problem);
+    for (const Segment &segment : problem.segments)
+      best.orders.push_back(segment.instructions);
+    best.stats.recomputedExecutions = recomputedExecutions(best.solution);
     best.stats.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
@@ -74,23 +100,6 @@ public:
 
 private:
   bool has(Strategy row) const { return !options.without.has(row); }
-
-  void finish() {
-    best.stats.tried = tried;
-    best.baseCost = baseCost(problem);
-    for (const Segment &segment : problem.segments)
-      best.orders.push_back(segment.instructions);
-    best.stats.recomputedExecutions = recomputedExecutions(best.solution);
-  }
-
-  absl::Status prove() {
-    best.spaceProof = ascendSpaces(problem, {.steps = amounts.boundSteps});
-    absl::StatusOr<int64_t> proven = provenMakespan(problem, best.spaceProof);
-    if (!proven.ok())
-      return proven.status();
-    best.provenMakespan = *proven;
-    return absl::OkStatus();
-  }
 
   /// Whether plans that take `least` or longer may be faster than the best.
   bool canGain(int64_t least) const {
@@ -225,15 +234,6 @@ private:
     if (!smaller.empty() && smaller.front().makespan < best.cost)
       offerPlan(problem, smaller.front(), best);
     return status;
-  }
-
-  absl::Status offerKnown() {
-    absl::StatusOr<Profile> profile = simulate(problem, *options.start);
-    if (!profile.ok())
-      return profile.status();
-    MovedPlan plan{*options.start, profile->makespan, profile->spacePeakBytes};
-    offerPlan(problem, std::move(plan), best);
-    return absl::OkStatus();
   }
 
   /// Offers the plan of a published rule.

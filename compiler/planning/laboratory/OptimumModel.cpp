@@ -140,6 +140,12 @@ ValueId OptimumModel::outsideOf(SegmentId s, ValueId v) const {
   return segments[s].carried & bitOf(v) ? problem.values[v].initial : v;
 }
 
+Names OptimumModel::outsideNamesOf(SegmentId s, Names names) const {
+  Names outside = 0;
+  forEachName(names, [&](ValueId v) { outside |= bitOf(outsideOf(s, v)); });
+  return outside;
+}
+
 std::vector<Homes> tmc::planning::everyHomes(const Problem &problem,
                                              size_t most) {
   std::vector<std::vector<ValueId>> chosen = {{}};

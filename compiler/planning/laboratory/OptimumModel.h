@@ -65,6 +65,8 @@ struct OptimumModel {
   int64_t bytesOf(Names names) const;
   /// The outside name of the instance that v is in a first trip.
   ValueId outsideOf(SegmentId s, ValueId v) const;
+  /// Those of several values.
+  Names outsideNamesOf(SegmentId s, Names names) const;
 };
 
 /// One choice of homes.

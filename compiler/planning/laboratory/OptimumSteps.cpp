@@ -5,6 +5,10 @@
 
 using namespace tmc::planning;
 
+static EngineId engineOf(const Problem &problem, const OpenWork &work) {
+  return problem.recipes[work.recipe].engine;
+}
+
 OptimumSteps::OptimumSteps(const Problem &problem, std::vector<Homes> homes)
     : p(problem), model(problem), allHomes(std::move(homes)) {
   for (const Homes &choice : allHomes) {
@@ -28,19 +32,10 @@ std::vector<OptimumSteps::Next> OptimumSteps::ends() const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Outside names of values that mean instances from before the trip.
-Names OptimumSteps::outsideOf(const State &s, Names names) const {
-  Names outside = 0;
-  forEachName(names, [&](ValueId v) {
-    outside |= bitOf(model.outsideOf(s.segment, v));
-  });
-  return outside;
-}
-
 int64_t OptimumSteps::bytesIn(const State &s, Lane lane, SpaceId space) const {
   Names own = s.need[lane], outside = lane == Others ? s.crosses : 0;
   if (isFirst(s, lane)) {
-    outside |= outsideOf(s, own & s.outer);
+    outside |= model.outsideNamesOf(s.segment, own & s.outer);
     own &= ~s.outer & ~factsOf(s).nothing;
   }
   int64_t bytes = model.bytesOf(own & model.inSpace[space]) +
@@ -100,7 +95,7 @@ bool OptimumSteps::fits(State &s, RecipeId running,
 bool OptimumSteps::cross(State &s, Names names) const {
   names &= ~s.crosses;
   // Initial values of carried values had to be guessed.
-  if (outsideOf(s, s.carries & factsOf(s).twofold) & names)
+  if (model.outsideNamesOf(s.segment, s.carries & factsOf(s).twofold) & names)
     return false;
   s.crosses |= names;
   for (SpaceId space = 0; space < SpaceId(p.spaces.size()); ++space)
@@ -154,7 +149,8 @@ void OptimumSteps::enterLoop(const State &s, Names needed,
     });
     now.crosses = needed & ~writableIn(s) & ~facts.carried;
     now.spare = model.budgets;
-    const Names begins = outsideOf(s, carries & facts.twofold) & ~now.crosses;
+    const Names begins =
+        model.outsideNamesOf(s.segment, carries & facts.twofold) & ~now.crosses;
     for (Names guessed = begins;; guessed = (guessed - 1) & begins) {
       State guess = now;
       guess.guessed = guessed;
@@ -182,7 +178,7 @@ void OptimumSteps::leave(State s, std::vector<Next> &next) const {
       return;
     needed = s.crosses;
   }
-  needed |= outsideOf(s, carried & ~facts.nothing);
+  needed |= model.outsideNamesOf(s.segment, carried & ~facts.nothing);
   s.behind = boundOf(s) - facts.leastEarlier;
   if (s.segment > 0) {
     enter(s, s.segment - 1, needed, next);
@@ -203,7 +199,7 @@ std::vector<OptimumSteps::Next> OptimumSteps::before(const State &s) const {
   if (s.left == 0 && s.open.empty())
     leave(s, next);
   for (size_t o = 0; o < s.open.size(); ++o)
-    if (o == 0 || engineOf(s.open[o]) != engineOf(s.open[o - 1]))
+    if (o == 0 || engineOf(p, s.open[o]) != engineOf(p, s.open[o - 1]))
       start(s, o, next);
   const std::vector<InstructionId> &own = p.segments[s.segment].instructions;
   for (int32_t i = s.left; i-- > 0;) {
@@ -297,16 +293,19 @@ void OptimumSteps::placeAs(State s, RecipeId r, InstructionId own,
   const RecipeFacts &facts = model.recipes[r];
   const Recipe &recipe = p.recipes[r];
   // An instance from outside may have two names in a first trip.
-  const Names given = outsideOf(s, taking.gives & (s.outer | outer) &
-                                       segment.twofold & ~segment.nothing);
-  Names held = s.crosses | outsideOf(s, s.need[mostNeeding(s)] & s.outer);
+  const Names given =
+      model.outsideNamesOf(s.segment, taking.gives & (s.outer | outer) &
+                                          segment.twofold & ~segment.nothing);
+  Names held = s.crosses | model.outsideNamesOf(
+                               s.segment, s.need[mostNeeding(s)] & s.outer);
   if (given & held)
     return;
   s.outer |= outer;
   if (isLoop(s) && !cross(s, outer & ~segment.carried))
     return;
   for (const OpenWork &o : s.open)
-    if (outsideOf(s, o.taking->gives & s.outer) & outsideOf(s, outer))
+    if (model.outsideNamesOf(s.segment, o.taking->gives & s.outer) &
+        model.outsideNamesOf(s.segment, outer))
       return;
   const Names reads = facts.reads | taking.gives;
   for (Names &need : s.need)
@@ -329,7 +328,7 @@ void OptimumSteps::placeAs(State s, RecipeId r, InstructionId own,
     s.need[Others] |= facts.writes;
   const auto behind =
       std::find_if(s.open.begin(), s.open.end(), [&](const OpenWork &o) {
-        return engineOf(o) > recipe.engine;
+        return engineOf(p, o) > recipe.engine;
       });
   const size_t at = size_t(behind - s.open.begin());
   s.open.insert(behind, {r, own, &taking});
@@ -408,8 +407,8 @@ int64_t OptimumSteps::boundOf(const State &s) const {
       trip = std::max(trip, tails.engine[e]);
     for (size_t o = 0; o < s.open.size(); ++o) {
       const OpenWork &open = s.open[o];
-      if (o == 0 || engineOf(open) != engineOf(s.open[o - 1]))
-        queued = tails.engine[engineOf(open)];
+      if (o == 0 || engineOf(p, open) != engineOf(p, s.open[o - 1]))
+        queued = tails.engine[engineOf(p, open)];
       if (t == 0 && movesNothing(s, open.recipe))
         continue;
       queued = std::max(queued, tails.work[o]) + p.recipes[open.recipe].cost;

@@ -81,9 +81,6 @@ private:
   Names persistent(const State &s) const {
     return allHomes[s.homes].persistent;
   }
-  EngineId engineOf(const OpenWork &o) const {
-    return p.recipes[o.recipe].engine;
-  }
   /// Whether the recipe moves nothing in a first trip.
   bool movesNothing(const State &s, RecipeId r) const {
     return p.isMove(p.recipes[r]) &&
@@ -100,7 +97,6 @@ private:
     const int64_t trips = factsOf(s).trips;
     return trips == 1 || (trips == 2 && lane == Others);
   }
-  Names outsideOf(const State &s, Names names) const;
   int64_t bytesIn(const State &s, Lane lane, SpaceId space) const;
   int64_t shared(const State &s, bool first, const Taking &taking,
                  SpaceId space) const;

@@ -9,19 +9,91 @@ using namespace tmc::planning;
 
 namespace {
 
+/// For each value of the device, the fastest move that writes it, and the
+/// fastest one that reads it; kNone: none is offered.
+struct FastestMoves {
+  std::vector<RecipeId> fetches, stashes;
+};
+
+FastestMoves fastestMoves(const Problem &problem) {
+  FastestMoves moves;
+  moves.fetches.assign(problem.values.size(), kNone);
+  moves.stashes.assign(problem.values.size(), kNone);
+  auto offer = [&](RecipeId &known, RecipeId r) {
+    if (known == kNone || problem.recipes[r].cost < problem.recipes[known].cost)
+      known = r;
+  };
+  for (size_t i = 0; i < problem.recipes.size(); ++i) {
+    const Recipe &r = problem.recipes[i];
+    if (problem.isFetch(r))
+      offer(moves.fetches[r.writes[0]], RecipeId(i));
+    else if (problem.isStash(r))
+      offer(moves.stashes[r.reads[0]], RecipeId(i));
+  }
+  return moves;
+}
+
+const Recipe &chosenRecipe(const Problem &problem, const SpaceChoice &choice,
+                           InstructionId i) {
+  return problem.recipes[problem.instructions[i].recipes[choice.variants[i]]];
+}
+
+/// Marks contents of the device that work on the host reads, by main form.
+std::vector<char> stashedContents(const Problem &problem,
+                                  const SpaceChoice &choice,
+                                  const std::vector<ValueId> &home) {
+  std::vector<char> isStashed(problem.values.size(), 0);
+  std::vector<char> isMadeThere = isStashed;
+  for (const Segment &s : problem.segments)
+    for (InstructionId i : s.instructions)
+      if (const Recipe &r = chosenRecipe(problem, choice, i);
+          problem.isBeside(r)) {
+        for (ValueId v : r.reads)
+          if (ValueId main = problem.contentOf(v);
+              home[v] != v && !isMadeThere[main])
+            isStashed[main] = 1;
+        for (ValueId v : r.writes)
+          isMadeThere[problem.contentOf(v)] = 1;
+      }
+  return isStashed;
+}
+
+/// Marks contents that are carried to the next trip, by main form.
+std::vector<char> carriedContents(const Problem &problem) {
+  std::vector<char> isCarried(problem.values.size(), 0);
+  for (const Value &value : problem.values)
+    if (value.carriedFrom != kNone)
+      isCarried[problem.contentOf(value.carriedFrom)] = 1;
+  return isCarried;
+}
+
+/// Makes `r`, which writes a new version, write it in the old one's place: with
+/// one space, every update is in place.
+void updateInPlace(const Problem &problem, Recipe &r, ValueId written) {
+  const ValueId old = problem.values[written].updates;
+  if (std::find(r.reads.begin(), r.reads.end(), old) == r.reads.end())
+    r.reads.push_back(old);
+  for (Overwrite &o : r.overwrites)
+    if (o.read == old && o.written == written) {
+      o.must = true;
+      return;
+    }
+  r.overwrites.push_back({old, written, true});
+}
+
 class Projector {
 public:
   Projector(const Problem &whole, const SpaceChoice &choice, double price)
-      : whole(whole), choice(choice), price(price) {
+      : whole(whole), choice(choice), price(price), moves(fastestMoves(whole)) {
     Solution homes;
     homes.homes = choice.homes;
     home = homesOf(whole, homes);
+    isStashed = stashedContents(whole, choice, home);
+    isCarried = carriedContents(whole);
   }
 
   absl::StatusOr<Projection> run() {
-    indexMoves();
     addValues();
-    findStashed();
     start();
     result.problem.reservedBytes = whole.reservedBytes;
     for (const Segment &s : whole.segments) {
@@ -44,26 +116,7 @@ private:
     return whole.values[v].kind == ValueKind::Persistent;
   }
   const Recipe &chosen(InstructionId i) const {
-    return whole.recipes[whole.instructions[i].recipes[choice.variants[i]]];
-  }
-  bool isOfHost(const Recipe &r) const { return whole.isBeside(r); }
-
-  /// Finds the fastest move that writes each device value, and the fastest one
-  /// that reads it.
-  void indexMoves() {
-    fetches.assign(whole.values.size(), kNone);
-    stashes.assign(whole.values.size(), kNone);
-    auto offer = [&](RecipeId &known, RecipeId r) {
-      if (known == kNone || whole.recipes[r].cost < whole.recipes[known].cost)
-        known = r;
-    };
-    for (size_t i = 0; i < whole.recipes.size(); ++i) {
-      const Recipe &r = whole.recipes[i];
-      if (whole.isFetch(r))
-        offer(fetches[r.writes[0]], RecipeId(i));
-      else if (whole.isStash(r))
-        offer(stashes[r.reads[0]], RecipeId(i));
-    }
+    return chosenRecipe(whole, choice, i);
   }
 
   void addValues() {
@@ -127,26 +180,6 @@ private:
     return result.problem.addValue(std::move(value));
   }
 
-  /// Finds contents of the device that work on the host reads.
-  void findStashed() {
-    isStashed.assign(whole.values.size(), 0);
-    isCarried = isStashed;
-    std::vector<char> isMadeThere(whole.values.size(), 0);
-    for (const Segment &s : whole.segments)
-      for (InstructionId i : s.instructions)
-        if (const Recipe &r = chosen(i); isOfHost(r)) {
-          for (ValueId v : r.reads)
-            if (ValueId main = whole.contentOf(v);
-                home[v] != v && !isMadeThere[main])
-              isStashed[main] = 1;
-          for (ValueId v : r.writes)
-            isMadeThere[whole.contentOf(v)] = 1;
-        }
-    for (const Value &value : whole.values)
-      if (value.carriedFrom != kNone)
-        isCarried[whole.contentOf(value.carriedFrom)] = 1;
-  }
-
   int64_t priceOf(RecipeId move) const {
     const double seconds = std::isinf(price) ? 1 : price;
     return std::max<int64_t>(
@@ -170,31 +203,18 @@ private:
       k.overwrites.push_back({at(o.read), at(o.written), o.must});
     for (ValueId v : r.writes)
       if (isPersistent(v) && isAtHome(v))
-        updateInPlace(k, at(v));
+        updateInPlace(result.problem, k, at(v));
     k.instruction = kNone; // Segments have the same numbers.
     return k;
   }
 
-  /// With one space, every update is in place.
-  void updateInPlace(Recipe &r, ValueId written) {
-    const ValueId old = result.problem.values[written].updates;
-    if (std::find(r.reads.begin(), r.reads.end(), old) == r.reads.end())
-      r.reads.push_back(old);
-    for (Overwrite &o : r.overwrites)
-      if (o.read == old && o.written == written) {
-        o.must = true;
-        return;
-      }
-    r.overwrites.push_back({old, written, true});
-  }
-
   /// The move that fetches a value, without a price.
   absl::StatusOr<Recipe> fetchOf(ValueId v) {
-    if (fetches[v] == kNone)
+    if (moves.fetches[v] == kNone)
       return absl::NotFoundError(absl::StrCat(
           "nothing fetches '", whole.values[v].name, "' to the device"));
     Recipe r;
-    r.name = whole.recipes[fetches[v]].name;
+    r.name = whole.recipes[moves.fetches[v]].name;
     r.writes = {at(v)};
     return r;
   }
@@ -202,7 +222,7 @@ private:
   /// `fetch` is that of `v`.
   void addFetchOf(ValueId v, Recipe fetch) {
     result.problem.addInstruction(segment, std::move(fetch));
-    origin(Projection::Kind::Fetch, fetches[v]);
+    origin(Projection::Kind::Fetch, moves.fetches[v]);
     isThere[v] = 1;
   }
 
@@ -210,7 +230,7 @@ private:
     absl::StatusOr<Recipe> r = fetchOf(v);
     if (!r.ok())
       return r.status();
-    r->cost = priceOf(fetches[v]);
+    r->cost = priceOf(moves.fetches[v]);
     r->recomputable = true;
     if (ValueId mark = comesAnew[v] ? marks[v] : markOf(v); mark != kNone)
       r->reads = {mark};
@@ -220,7 +240,7 @@ private:
   }
 
   absl::Status addStash(ValueId v) {
-    RecipeId move = stashes[v];
+    RecipeId move = moves.stashes[v];
     if (move == kNone)
       return absl::NotFoundError(
           absl::StrCat("nothing stashes '", whole.values[v].name, "' away"));
@@ -274,7 +294,7 @@ private:
   }
 
   absl::Status addInstruction(InstructionId i) {
-    if (isOfHost(chosen(i)))
+    if (whole.isBeside(chosen(i)))
       return addWork(i);
     const std::vector<RecipeId> &recipes = whole.instructions[i].recipes;
     const Recipe &first = chosen(i);
@@ -386,29 +406,31 @@ private:
       const Value &value = whole.values[v];
       if (value.space != 0 || value.kind != ValueKind::Temporary ||
           value.pinned || !isThere[v] || isFetched[v] || isCarried[v] ||
-          fetches[v] == kNone || stashes[v] == kNone)
+          moves.fetches[v] == kNone || moves.stashes[v] == kNone)
         continue;
       Recipe r;
-      r.name = whole.recipes[fetches[v]].name;
+      r.name = whole.recipes[moves.fetches[v]].name;
       r.writes = {at(v)};
-      r.cost = priceOf(fetches[v]) + (hasStash[v] ? 0 : priceOf(stashes[v]));
+      r.cost = priceOf(moves.fetches[v]) +
+               (hasStash[v] ? 0 : priceOf(moves.stashes[v]));
       r.recomputable = true;
       if (marks[v] != kNone)
         r.reads = {marks[v]};
       if (whole.segments[madeIn[v]].trips > 1)
         r.segment = madeIn[v];
       result.problem.addRecipe(std::move(r));
-      origin(Projection::Kind::Fetch, fetches[v], kNone, stashes[v]);
+      origin(Projection::Kind::Fetch, moves.fetches[v], kNone,
+             moves.stashes[v]);
     }
   }
 
   const Problem &whole;
   const SpaceChoice &choice;
   const double price;
+  const FastestMoves moves;
   Projection result;
   SegmentId segment = kNone; // The current one.
   std::vector<ValueId> home, projected, marks;
-  std::vector<RecipeId> fetches, stashes;
   /// Per value: there so far, fetched first, stashed. Per main form: read by
   /// work, overwritten at home by work.
   std::vector<char> isThere, isFetched, hasStash, isStashed, isOverwritten;
