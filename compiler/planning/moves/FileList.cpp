@@ -16,6 +16,67 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+/// The bytes on the host while a list is made: those of tracked values, which
+/// come and go with the work of the new list, and those of all others, by the
+/// plan.
+class HostBytes {
+public:
+  HostBytes(const Problem &problem, SpaceId host,
+            const FileListOptions &options, std::vector<int64_t> base,
+            const std::vector<char> &isDynamic)
+      : problem(problem), host(host), options(options), base(std::move(base)),
+        isDynamic(isDynamic) {}
+
+  bool isTracked(ValueId v) const {
+    return problem.values[v].space == host &&
+           (isDynamic[v] || options.isFiled[v]);
+  }
+  bool isHeld(ValueId v) const { return pending.contains(v); }
+  /// `v` is on the host until `pieces` pieces of work are done.
+  void hold(ValueId v, size_t pieces) {
+    count(v, 1);
+    pending[v] = pieces;
+  }
+  /// A piece of work is done.
+  void release(const Recipe &r) {
+    for (const std::vector<ValueId> *values : {&r.reads, &r.writes})
+      for (ValueId v : *values)
+        if (auto it = pending.find(v);
+            it != pending.end() && --it->second == 0) {
+          count(v, -1);
+          pending.erase(it);
+        }
+  }
+  /// A new value has the storage of `v` from now on.
+  void giveStorage(ValueId v) {
+    if (pending.erase(v))
+      count(v, -1);
+  }
+  bool fits(int64_t more, size_t entry) const {
+    const int64_t others = entry < base.size() ? base[entry]
+                           : base.empty()      ? 0
+                                               : base.back();
+    return options.hostBytes < 0 || held + more + others <= options.hostBytes;
+  }
+  /// Bytes of values of the file.
+  int64_t filedBytes() const { return filed; }
+
+private:
+  void count(ValueId v, int64_t times) {
+    held += times * problem.values[v].bytes;
+    if (options.isFiled[v])
+      filed += times * problem.values[v].bytes;
+  }
+
+  const Problem &problem;
+  const SpaceId host;
+  const FileListOptions &options;
+  const std::vector<int64_t> base; // Per entry: of values that aren't tracked.
+  const std::vector<char> &isDynamic;
+  std::map<ValueId, size_t> pending; // Tracked values on the host.
+  int64_t held = 0, filed = 0;       // Bytes of tracked values.
+};
+
 class SegmentList : FileWork {
 public:
   SegmentList(const Problem &problem, const FileForms &forms,
@@ -25,9 +86,9 @@ public:
               EngineClock &planned, EngineClock &clock)
       : FileWork(problem, forms, list, options.isFiled, options.keepsForUpdates,
                  planned),
-        options(options), base(std::move(base)), unfiled(std::move(unfiled)),
-        isDynamic(isDynamic), clock(clock), open(problem.engines.size()),
-        isDone(list.size(), 0) {}
+        options(options), unfiled(std::move(unfiled)),
+        host(problem, forms.host, options, std::move(base), isDynamic),
+        clock(clock), open(problem.engines.size()), isDone(list.size(), 0) {}
 
   absl::StatusOr<std::vector<Execution>> run() {
     for (at = 0; at < list.size(); ++at) {
@@ -54,41 +115,6 @@ private:
     size_t entry; // In the plan's list, or kNowhere.
     size_t load;  // Or kNowhere.
   };
-  bool isHost(ValueId v) const { return problem.values[v].space == forms.host; }
-  int64_t bytesOf(ValueId v) const { return problem.values[v].bytes; }
-
-  //===--------------------------------------------------------------------===//
-  // Bytes on the host
-  //===--------------------------------------------------------------------===//
-
-  bool isTracked(ValueId v) const {
-    return isHost(v) && (isDynamic[v] || options.isFiled[v]);
-  }
-  /// `v` is on the host until `pieces` pieces of work are done.
-  void hold(ValueId v, size_t pieces) {
-    count(v, 1);
-    pending[v] = pieces;
-  }
-  void count(ValueId v, int64_t times) {
-    held += times * bytesOf(v);
-    if (options.isFiled[v])
-      filed += times * bytesOf(v);
-  }
-  void release(const Recipe &r) {
-    for (const std::vector<ValueId> *values : {&r.reads, &r.writes})
-      for (ValueId v : *values)
-        if (auto it = pending.find(v);
-            it != pending.end() && --it->second == 0) {
-          count(v, -1);
-          pending.erase(it);
-        }
-  }
-  bool fits(int64_t more, size_t entry) const {
-    return options.hostBytes < 0 ||
-           held + more + (entry < base.size() ? base[entry] : baseAtEnd()) <=
-               options.hostBytes;
-  }
-  int64_t baseAtEnd() const { return base.empty() ? 0 : base.back(); }
 
   /// Whether a need's bytes have room from now until its user begins.
   bool hasRoom(const Need &need) {
@@ -96,21 +122,21 @@ private:
       return true;
     int64_t more = 0;
     for (size_t l : need.loads)
-      more += bytesOf(loads[l].value);
-    if (!fits(more, at))
+      more += problem.values[loads[l].value].bytes;
+    if (!host.fits(more, at))
       return false;
     if (need.user == blocked.user && at <= blocked.entry &&
-        filed >= blocked.filed)
+        host.filedBytes() >= blocked.filed)
       return false; // As in the last test.
     for (size_t e = at; e <= need.user && e < list.size(); ++e) {
       int64_t comes = 0; // Bytes that come and go.
       if (list[e].phase == Phase::Start && role[e] == Role::Fixed)
         for (ValueId v : recipeAt(e).writes)
-          if (isHost(v) && options.isFiled[v])
-            comes += bytesOf(v);
-      if (filed + more + comes + unfiled[e] <= options.hostBytes)
+          if (problem.values[v].space == forms.host && options.isFiled[v])
+            comes += problem.values[v].bytes;
+      if (host.filedBytes() + more + comes + unfiled[e] <= options.hostBytes)
         continue;
-      blocked = {need.user, e, filed};
+      blocked = {need.user, e, host.filedBytes()};
       return false;
     }
     return true;
@@ -135,7 +161,7 @@ private:
     const Recipe &r = problem.recipes[work.recipe];
     out.push_back({work.recipe, work.instruction, {}, Phase::Done, work.work});
     clock.end(r, work.end);
-    release(r);
+    host.release(r);
     if (work.load == kNowhere || loads[work.load].task == kNowhere)
       return;
     const size_t task = loads[work.load].task;
@@ -149,30 +175,16 @@ private:
          problem.values[v].updates != kNone))
       start(forms.write[v], kNone, kNowhere);
   }
-  /// Number of pieces of work that hold a new value.
-  size_t piecesOf(ValueId v) const {
-    if (!options.isFiled[v])
-      return 1 + readsOf(v);
-    const bool isHome = problem.values[v].kind == ValueKind::Persistent;
-    return 2 + (isHome ? readsOf(v) : 0);
-  }
-  size_t readsOf(ValueId v) const {
-    return size_t(std::count_if(touches[v].begin(), touches[v].end(),
-                                [](const auto &t) { return !t.second; }));
-  }
 
   /// Whether entry e, a writer, has begun. Updates float, so one may be late.
   bool isMade(size_t e) const {
     return e < at && (role[e] != Role::Task || tasks[taskAt[e]].isStarted);
   }
-  bool isWaitedFor(const Load &load) const {
-    return pending.contains(load.value);
-  }
   bool canLoad(const Need &need) const {
     for (size_t l : need.loads) {
       if (loads[l].isIssued)
         continue;
-      if (isWaitedFor(loads[l]))
+      if (host.isHeld(loads[l].value))
         return false;
       for (auto [e, writes] : touches[loads[l].value])
         if (writes && e < loads[l].user && !isMade(e))
@@ -186,7 +198,7 @@ private:
       if (one.isIssued)
         continue;
       one.isIssued = true;
-      hold(one.value, 1 + one.users);
+      host.hold(one.value, 1 + one.users);
       start(forms.read[one.value], kNone, kNowhere, l);
     }
   }
@@ -219,14 +231,11 @@ private:
     std::erase(ready, taskAt[task.start]);
     start(e.recipe, e.instruction, task.start);
     for (const Overwrite &o : r.overwrites)
-      if (auto it = pending.find(o.read);
-          it != pending.end() && isTracked(o.written)) {
-        count(o.read, -1); // The new value has the storage now.
-        pending.erase(it);
-      }
+      if (host.isTracked(o.written))
+        host.giveStorage(o.read);
     for (ValueId v : r.writes)
-      if (isTracked(v))
-        hold(v, piecesOf(v));
+      if (host.isTracked(v))
+        host.hold(v, piecesOf(v));
     for (ValueId v : r.writes)
       save(v);
     while (firstTask < tasks.size() && tasks[firstTask].isStarted)
@@ -258,10 +267,6 @@ private:
           start(list[e].recipe, list[e].instruction, e);
           e = kNowhere;
         }
-  }
-  bool isIssued(const Need &need) const {
-    return std::all_of(need.loads.begin(), need.loads.end(),
-                       [&](size_t l) { return loads[l].isIssued; });
   }
 
   /// The engine whose first work ends first, among floating work or all work. A
@@ -309,7 +314,7 @@ private:
 
   bool forceLoad(const Need &need) {
     while (!isIssued(need)) {
-      if (canLoad(need) && fits(bytesOfNeed(need), at)) {
+      if (canLoad(need) && host.fits(bytesOf(need), at)) {
         load(need);
         break;
       }
@@ -320,12 +325,6 @@ private:
       load(need); // More bytes than the host has.
     }
     return true;
-  }
-  int64_t bytesOfNeed(const Need &need) const {
-    int64_t bytes = 0;
-    for (size_t l : need.loads)
-      bytes += loads[l].isIssued ? 0 : bytesOf(loads[l].value);
-    return bytes;
   }
   bool forceTask(Task &task) {
     for (size_t other : task.after)
@@ -360,7 +359,7 @@ private:
     if (e.phase == Phase::Done) {
       if (isDone[startOf[e.work]])
         return true; // Brought forward.
-      advance(endOf(r));
+      advance(open[r.engine].front().end);
       finishFront(size_t(r.engine));
       return true;
     }
@@ -368,9 +367,9 @@ private:
       return false;
     int64_t comes = 0;
     for (ValueId v : r.writes)
-      if (isTracked(v))
-        comes += bytesOf(v);
-    while (!fits(comes > 0 ? comes + reserve() : 0, at) && step()) {
+      if (host.isTracked(v))
+        comes += problem.values[v].bytes;
+    while (!host.fits(comes > 0 ? comes + reserve() : 0, at) && step()) {
     }
     if (e.phase == Phase::Whole) {
       advance(clock.compute + r.cost);
@@ -380,8 +379,8 @@ private:
     }
     start(e.recipe, e.instruction, at);
     for (ValueId v : r.writes)
-      if (isTracked(v)) {
-        hold(v, piecesOf(v));
+      if (host.isTracked(v)) {
+        host.hold(v, piecesOf(v));
         save(v);
       }
     return true;
@@ -391,10 +390,9 @@ private:
   int64_t reserve() const {
     for (size_t n = firstNeed; n < needs.size(); ++n)
       if (needs[n].task != kNowhere && !isIssued(needs[n]))
-        return bytesOfNeed(needs[n]);
+        return bytesOf(needs[n]);
     return 0;
   }
-  int64_t endOf(const Recipe &r) const { return open[r.engine].front().end; }
 
   bool finish() {
     at = list.size();
@@ -418,19 +416,17 @@ private:
   }
 
   const FileListOptions &options;
-  /// Bytes on the host at each entry: `base` counts values that aren't tracked,
-  /// `unfiled` values that aren't in the file, both by the plan.
-  const std::vector<int64_t> base, unfiled;
-  const std::vector<char> &isDynamic;
+  /// Bytes on the host at each entry, by the plan, of values that aren't in the
+  /// file.
+  const std::vector<int64_t> unfiled;
+  HostBytes host;
   EngineClock &clock;
   std::vector<std::deque<Open>> open; // Per engine.
   std::vector<char> isDone;           // By Start in the plan.
-  std::map<ValueId, size_t> pending;  // Tracked values on the host.
   struct {
     size_t user = kNowhere, entry = 0;
     int64_t filed = 0;
-  } blocked;                   // The last need without room, and its place.
-  int64_t held = 0, filed = 0; // Bytes of tracked values.
+  } blocked; // The last need without room, and its place.
   size_t at = 0, firstNeed = 0, firstTask = 0;
   std::vector<size_t> ready; // Tasks without pending loads.
   int32_t works = 0;

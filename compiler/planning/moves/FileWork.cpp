@@ -176,3 +176,27 @@ void FileWork::findNeeds() {
     needs[i].wanted = next - cost; // One read ahead.
   }
 }
+
+size_t FileWork::readsOf(ValueId v) const {
+  return size_t(std::count_if(touches[v].begin(), touches[v].end(),
+                              [](const auto &t) { return !t.second; }));
+}
+
+size_t FileWork::piecesOf(ValueId v) const {
+  if (!isFiled[v])
+    return 1 + readsOf(v);
+  const bool isHome = problem.values[v].kind == ValueKind::Persistent;
+  return 2 + (isHome ? readsOf(v) : 0);
+}
+
+bool FileWork::isIssued(const Need &need) const {
+  return std::all_of(need.loads.begin(), need.loads.end(),
+                     [&](size_t l) { return loads[l].isIssued; });
+}
+
+int64_t FileWork::bytesOf(const Need &need) const {
+  int64_t bytes = 0;
+  for (size_t l : need.loads)
+    bytes += loads[l].isIssued ? 0 : problem.values[loads[l].value].bytes;
+  return bytes;
+}

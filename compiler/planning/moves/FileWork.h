@@ -68,6 +68,13 @@ struct FileWork {
   const Recipe &recipeAt(size_t e) const {
     return problem.recipes[list[e].recipe];
   }
+  /// Number of the list's reads of `v`.
+  size_t readsOf(ValueId v) const;
+  /// Number of pieces of work that hold a new value of `v` on the host.
+  size_t piecesOf(ValueId v) const;
+  bool isIssued(const Need &need) const;
+  /// Bytes of the loads that aren't issued yet.
+  int64_t bytesOf(const Need &need) const;
 
 private:
   void takeTimes(EngineClock &planned);

@@ -36,7 +36,7 @@ absl::StatusOr<Solution> tmc::planning::planGreedy(const Problem &problem,
       for (ValueId v = 0; v < ValueId(linear.bytes.size()); ++v) {
         if (linear.recomputes[v].empty() || linear.madeAt[v] >= k)
           continue;
-        const std::vector<Key> &uses = schedule.uses(v);
+        const std::vector<Key> &uses = schedule.lives().uses(v);
         auto next = std::lower_bound(uses.begin(), uses.end(), keyOf(k, 0));
         if (next == uses.end() || stageOf(*next) <= k)
           continue;
@@ -51,9 +51,10 @@ absl::StatusOr<Solution> tmc::planning::planGreedy(const Problem &problem,
         // XLA only requires that the operands are alive there anyway.
         bool there = true;
         for (ValueId u : linear.ops[op].reads) {
-          int32_t i =
-              schedule.instanceBefore(u, keyOf(stage, linear.ops[op].rank));
-          there &= i >= 0 && stageOf(schedule.instances(u)[i].last) >= k;
+          int32_t i = schedule.lives().instanceBefore(
+              u, keyOf(stage, linear.ops[op].rank));
+          there &=
+              i >= 0 && stageOf(schedule.lives().instances(u)[i].last) >= k;
         }
         if (there)
           bestScore = score, bestOp = op, bestStage = stage;

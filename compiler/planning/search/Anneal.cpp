@@ -100,10 +100,10 @@ private:
   /// Erases the recomputation that made the instance of v before `key`, if
   /// nothing reads its results.
   void pruneInstance(ValueId v, Key key) {
-    int32_t i = schedule.instanceBefore(v, key);
+    int32_t i = schedule.lives().instanceBefore(v, key);
     if (i <= 0)
       return;
-    const Schedule::Instance &instance = schedule.instances(v)[i];
+    const ValueLives::Instance &instance = schedule.lives().instances(v)[i];
     if (instance.last != instance.key)
       return;
     int32_t at = stageOf(instance.key);
@@ -179,12 +179,12 @@ bool Annealer::insertChain(ValueId v, int32_t stage) {
   for (ValueId u : linear.ops[op].reads) {
     if (linear.recomputes[u].empty())
       continue;
-    int32_t i = schedule.instanceBefore(u, key);
-    const Schedule::Instance &instance = schedule.instances(u)[i];
+    int32_t i = schedule.lives().instanceBefore(u, key);
+    const ValueLives::Instance &instance = schedule.lives().instances(u)[i];
     if (instance.last != key || stageOf(instance.key) == stage)
       continue;
     // This use is the last; without it, u would be dead since `before`.
-    const std::vector<Key> &uses = schedule.uses(u);
+    const std::vector<Key> &uses = schedule.lives().uses(u);
     auto at = std::lower_bound(uses.begin(), uses.end(), key);
     Key before = at == uses.begin() ? instance.key
                                     : std::max(instance.key, *std::prev(at));
@@ -208,7 +208,7 @@ bool Annealer::proposeInsert() {
         int32_t(random.below(uint32_t(linear.stages.size()))));
   for (int attempt = 0; attempt < kInsertTries; ++attempt) {
     ValueId v = movable[random.below(uint32_t(movable.size()))];
-    const std::vector<Key> &uses = schedule.uses(v);
+    const std::vector<Key> &uses = schedule.lives().uses(v);
     if (uses.empty())
       continue;
     size_t u;
@@ -223,8 +223,8 @@ bool Annealer::proposeInsert() {
     } else {
       u = random.below(uint32_t(uses.size()));
     }
-    int32_t i = schedule.instanceBefore(v, uses[u]);
-    from = schedule.instances(v)[i].key;
+    int32_t i = schedule.lives().instanceBefore(v, uses[u]);
+    from = schedule.lives().instances(v)[i].key;
     if (u > 0)
       from = std::max(from, uses[u - 1]);
     int32_t lo = stageOf(from) + 1, hi = stageOf(uses[u]);
@@ -263,10 +263,10 @@ bool Annealer::proposeShift() {
   // Between the last use before the recomputation and its own first use.
   int32_t lo = op.firstStage, hi = op.lastStage;
   for (ValueId v : op.writes) {
-    const std::vector<Key> &uses = schedule.uses(v);
+    const std::vector<Key> &uses = schedule.lives().uses(v);
     auto at = std::lower_bound(uses.begin(), uses.end(), key);
-    int32_t i = schedule.instanceBefore(v, key);
-    lo = std::max(lo, stageOf(schedule.instances(v)[i].key) + 1);
+    int32_t i = schedule.lives().instanceBefore(v, key);
+    lo = std::max(lo, stageOf(schedule.lives().instances(v)[i].key) + 1);
     if (at != uses.begin() && random.chance(kShiftsBehindUse))
       lo = std::max(lo, stageOf(*std::prev(at)));
     if (at != uses.end())
