@@ -237,7 +237,7 @@ Status writeFile(const Homes &homes, const std::string &directory,
 } // namespace
 
 /// A file without a checksum has another origin or an older format.
-Status Step::checkSum(const SafetensorsFile &file) {
+Status values::checkSum(const SafetensorsFile &file) {
   auto of = [&](const char *key) -> std::string {
     auto found = file.metadata().find(key);
     return found == file.metadata().end() ? "" : found->second;
@@ -282,7 +282,7 @@ Status Step::checkSum(const SafetensorsFile &file) {
 Status Step::save(const std::string &directory) {
   if (!lost_)
     return lost_;
-  if (!checkParams())
+  if (!checkParams(program_, given_))
     return {Code::Usage, "there is nothing to save yet"};
   Contents contents;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
@@ -347,7 +347,7 @@ Status Step::saveWeights(const std::string &directory,
                          std::optional<DType> type, const std::string &beside) {
   if (!lost_)
     return lost_;
-  if (!checkParams())
+  if (!checkParams(program_, given_))
     return {Code::Usage, "there is nothing to save yet"};
   Contents contents;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {

@@ -4,12 +4,14 @@
 
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Ranges.h"
+#include "runtime/step/Values.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace tmc {
 
@@ -100,6 +102,137 @@ private:
   std::vector<char> buffer_;
 };
 
+/// Makes the arena of a space: memory of the device or the host, or `file`.
+static Status createArena(const StepProgram &program,
+                          const StepOptions &options, SpaceKind space,
+                          int64_t bytes, Device &device,
+                          std::unique_ptr<SwapFile> &file) {
+  switch (space) {
+  case SpaceKind::Device:
+  case SpaceKind::Host:
+    return device.allocateArena(space, bytes);
+  case SpaceKind::File:
+    break;
+  }
+  const std::string directory = options.nvmeDirectory.empty()
+                                    ? program.fileDirectory
+                                    : options.nvmeDirectory;
+  if (directory.empty())
+    return {Code::Usage, "the step keeps " + std::to_string(bytes) +
+                             " bytes in a file: give --nvme DIR"};
+  return SwapFile::create(directory, bytes, options.file, file);
+}
+
+static Status startQueues(const StepProgram &program, Device &device,
+                          SwapFile *file) {
+  QueueNeeds needs;
+  needs.events = program.eventCount;
+  needs.file = file;
+  PerEngine<int64_t> rows;
+  for (int64_t i = 0; i < program.launchCount; ++i)
+    if (program.launches[i].startedBy < 0)
+      ++rows[program.launches[i].engine];
+  int64_t most = 0;
+  for (auto [engine, count] : rows) {
+    if (engine.kind == EngineKind::Compute)
+      continue;
+    needs.engines[engine.kind] = count > 0;
+    most = std::max(most, count);
+  }
+  // Each entry may have two waits before it.
+  needs.depth = std::min(3 * most, kMostQueued);
+  return device.startQueues(needs);
+}
+
+static Status checkElement(const TensorInfo &tensor, const void *data,
+                           int64_t index, const IndexRange &range) {
+  const int64_t value = tensor.type == DType::I64
+                            ? static_cast<const int64_t *>(data)[index]
+                            : static_cast<const int32_t *>(data)[index];
+  if ((value >= 0 && value < range.limit) ||
+      (range.allowIgnore && value == range.ignore))
+    return Status::ok();
+  return {Code::BadInput, "element " + std::to_string(index) + " of '" +
+                              tensor.name + "' is " + std::to_string(value) +
+                              ", outside [0, " + std::to_string(range.limit) +
+                              ")"};
+}
+
+/// Code::BadInput if an index is outside of its range.
+static Status checkRange(const TensorInfo &tensor, const void *data) {
+  if (tensor.type != DType::I64 && tensor.type != DType::I32)
+    return Status::ok();
+  const IndexRange all{{},           {}, {}, tensor.limit, tensor.allowIgnore,
+                       tensor.ignore};
+  const int64_t count = tensor.limit > 0 ? tensor.elements() : 0;
+  for (int64_t i = 0; i < count; ++i)
+    if (Status s = checkElement(tensor, data, i, all); !s)
+      return s;
+  for (int32_t k = 0; k < tensor.rangeCount; ++k) {
+    const IndexRange &range = tensor.ranges[k];
+    Status status;
+    if (!allOfRange(range, tensor, [&](int64_t index) {
+          status = checkElement(tensor, data, index, range);
+          return status.isOk();
+        }))
+      return status;
+  }
+  return Status::ok();
+}
+
+static Status faultOf(const IndexFault &fault) {
+  return {Code::BadInput, "an index is " + std::to_string(fault.value) +
+                              " in row " + std::to_string(fault.row) +
+                              ", outside [0, " + std::to_string(fault.limit) +
+                              ")"};
+}
+
+/// Saves the model's states before a step that may be skipped.
+static Status keepStates(const StepProgram &program, const Homes &homes,
+                         std::vector<std::vector<char>> &kept) {
+  size_t at = 0;
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (info.role != Role::State)
+      continue;
+    if (kept.size() == at)
+      kept.emplace_back(size_t(info.bytes()));
+    if (Status s = homes.read(info, 0, kept[at++].data(), info.bytes()); !s)
+      return s;
+  }
+  return Status::ok();
+}
+
+static Status returnStates(const StepProgram &program, const Homes &homes,
+                           const std::vector<std::vector<char>> &kept) {
+  size_t at = 0;
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (info.role == Role::State)
+      if (Status s = homes.write(info, 0, kept[at++].data(), info.bytes()); !s)
+        return s;
+  }
+  return Status::ok();
+}
+
+/// The number that tensor `index` holds; NaN if the program has none (-1) or it
+/// can't be read.
+static double scalar(const StepProgram &program, const Homes &homes,
+                     int64_t index) {
+  if (index < 0)
+    return std::numeric_limits<double>::quiet_NaN();
+  const TensorInfo &tensor = program.tensors[index];
+  double value = 0;
+  float narrow = 0;
+  const bool isWide = tensor.type == DType::F64;
+  const Status read =
+      homes.read(tensor, 0, isWide ? static_cast<void *>(&value) : &narrow,
+                 isWide ? 8 : 4);
+  if (!read)
+    return std::numeric_limits<double>::quiet_NaN();
+  return isWide ? value : double(narrow);
+}
+
 Step::Step(const StepProgram &program, const StepOptions &options)
     : program_(program), options_(options),
       given_(size_t(program.tensorCount)) {}
@@ -124,30 +257,15 @@ Status Step::create(const StepProgram &program, const StepOptions &options,
   for (const SpaceInfo &space : kSpaces) {
     const int64_t bytes = program.arenaBytes[space.kind];
     if (onDevice(space.kind) || bytes > 0)
-      if (Status s = made->createArena(space.kind, bytes); !s)
+      if (Status s = createArena(program, made->options_, space.kind, bytes,
+                                 *made->device_, made->file_);
+          !s)
         return s;
   }
   if (Status s = made->prepare(); !s)
     return s;
   step = std::move(made);
   return Status::ok();
-}
-
-Status Step::createArena(SpaceKind space, int64_t bytes) {
-  switch (space) {
-  case SpaceKind::Device:
-  case SpaceKind::Host:
-    return device_->allocateArena(space, bytes);
-  case SpaceKind::File:
-    break;
-  }
-  const std::string directory = options_.nvmeDirectory.empty()
-                                    ? program_.fileDirectory
-                                    : options_.nvmeDirectory;
-  if (directory.empty())
-    return {Code::Usage, "the step keeps " + std::to_string(bytes) +
-                             " bytes in a file: give --nvme DIR"};
-  return SwapFile::create(directory, bytes, options_.file, file_);
 }
 
 Status Step::prepare() {
@@ -173,9 +291,9 @@ Status Step::prepare() {
     device_->upload(device_->arena(SpaceKind::Device) + constant.offset,
                     constant.data, constant.bytes);
   }
-  if (Status s = startStates(); !s)
+  if (Status s = values::startStates(program_, homes()); !s)
     return s;
-  if (Status s = startQueues(); !s)
+  if (Status s = startQueues(program_, *device_, file_.get()); !s)
     return s;
   if (options_.poison || options_.checkFinite) {
     observer_ = std::make_unique<Observer>(*this, options_.poison,
@@ -194,66 +312,11 @@ Status Step::prepare() {
   return Status::ok();
 }
 
-Status Step::startQueues() {
-  QueueNeeds needs;
-  needs.events = program_.eventCount;
-  needs.file = file_.get();
-  PerEngine<int64_t> rows;
-  for (int64_t i = 0; i < program_.launchCount; ++i)
-    if (program_.launches[i].startedBy < 0)
-      ++rows[program_.launches[i].engine];
-  int64_t most = 0;
-  for (auto [engine, count] : rows) {
-    if (engine.kind == EngineKind::Compute)
-      continue;
-    needs.engines[engine.kind] = count > 0;
-    most = std::max(most, count);
-  }
-  // Each entry may have two waits before it.
-  needs.depth = std::min(3 * most, kMostQueued);
-  return device_->startQueues(needs);
-}
-
 const TensorInfo *Step::find(const std::string &name) const {
   for (int64_t i = 0; i < program_.tensorCount; ++i)
     if (name == program_.tensors[i].name)
       return &program_.tensors[i];
   return nullptr;
-}
-
-Status Step::checkElement(const TensorInfo &tensor, const void *data,
-                          int64_t index, const IndexRange &range) const {
-  const int64_t value = tensor.type == DType::I64
-                            ? static_cast<const int64_t *>(data)[index]
-                            : static_cast<const int32_t *>(data)[index];
-  if ((value >= 0 && value < range.limit) ||
-      (range.allowIgnore && value == range.ignore))
-    return Status::ok();
-  return {Code::BadInput, "element " + std::to_string(index) + " of '" +
-                              tensor.name + "' is " + std::to_string(value) +
-                              ", outside [0, " + std::to_string(range.limit) +
-                              ")"};
-}
-
-Status Step::checkRange(const TensorInfo &tensor, const void *data) const {
-  if (tensor.type != DType::I64 && tensor.type != DType::I32)
-    return Status::ok();
-  const IndexRange all{{},           {}, {}, tensor.limit, tensor.allowIgnore,
-                       tensor.ignore};
-  const int64_t count = tensor.limit > 0 ? tensor.elements() : 0;
-  for (int64_t i = 0; i < count; ++i)
-    if (Status s = checkElement(tensor, data, i, all); !s)
-      return s;
-  for (int32_t k = 0; k < tensor.rangeCount; ++k) {
-    const IndexRange &range = tensor.ranges[k];
-    Status status;
-    if (!allOfRange(range, tensor, [&](int64_t index) {
-          status = checkElement(tensor, data, index, range);
-          return status.isOk();
-        }))
-      return status;
-  }
-  return Status::ok();
 }
 
 Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
@@ -272,14 +335,17 @@ Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
     return s;
   if (tensor.role == Role::Param || tensor.role == Role::State ||
       tensor.role == Role::Moment)
-    if (Status s = startMoments(); !s)
-      return s;
+    if (!std::exchange(started_, true))
+      if (Status s = values::startOptimizer(program_, homes()); !s)
+        return s;
   if (Status s = homes().write(tensor, 0, data, bytes); !s)
     return s;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
     if (program_.tensors + i == &tensor)
       given_[size_t(i)] = true;
-  return tensor.role == Role::Param ? roundCopies(&tensor) : Status::ok();
+  return tensor.role == Role::Param
+             ? values::roundCopies(program_, homes(), &tensor)
+             : Status::ok();
 }
 
 Status Step::read(const TensorInfo &tensor, void *data, int64_t bytes) {
@@ -337,22 +403,15 @@ Status Step::feed() {
   return Status::ok();
 }
 
-Status Step::faultOf(const IndexFault &fault) const {
-  return {Code::BadInput, "an index is " + std::to_string(fault.value) +
-                              " in row " + std::to_string(fault.row) +
-                              ", outside [0, " + std::to_string(fault.limit) +
-                              ")"};
-}
-
 Status Step::run(double &loss) {
   if (!lost_)
     return lost_;
-  if (Status s = checkParams(); !s)
+  if (Status s = values::checkParams(program_, given_); !s)
     return s;
-  if (Status s = checkInputs(); !s)
+  if (Status s = values::checkInputs(program_, given_); !s)
     return s;
   if (program_.skipsNonFinite)
-    if (Status s = keepStates(); !s)
+    if (Status s = keepStates(program_, homes(), kept_); !s)
       return s;
   AllocationCounter *counter = allocationCounter();
   if (observer_)
@@ -397,57 +456,16 @@ Status Step::run(double &loss) {
   if (observer_ && !observer_->bad())
     return observer_->bad();
 
-  loss = scalar(program_.lossTensor);
-  gradNorm_ = scalar(program_.gradNormTensor);
-  lossScale_ = scalar(program_.lossScaleTensor);
+  loss = scalar(program_, homes(), program_.lossTensor);
+  gradNorm_ = scalar(program_, homes(), program_.gradNormTensor);
+  lossScale_ = scalar(program_, homes(), program_.lossScaleTensor);
   ++steps_;
   ++batches_;
   if (program_.skipsNonFinite && !std::isfinite(gradNorm_)) {
     ++skipped_;
-    return returnStates();
+    return returnStates(program_, homes(), kept_);
   }
   return Status::ok();
-}
-
-Status Step::keepStates() {
-  size_t at = 0;
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (info.role != Role::State)
-      continue;
-    if (kept_.size() == at)
-      kept_.emplace_back(size_t(info.bytes()));
-    if (Status s = homes().read(info, 0, kept_[at++].data(), info.bytes()); !s)
-      return s;
-  }
-  return Status::ok();
-}
-
-Status Step::returnStates() {
-  size_t at = 0;
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::State)
-      if (Status s = homes().write(info, 0, kept_[at++].data(), info.bytes());
-          !s)
-        return s;
-  }
-  return Status::ok();
-}
-
-double Step::scalar(int64_t index) const {
-  if (index < 0)
-    return std::numeric_limits<double>::quiet_NaN();
-  const TensorInfo &tensor = program_.tensors[index];
-  double value = 0;
-  float narrow = 0;
-  const bool isWide = tensor.type == DType::F64;
-  const Status read =
-      homes().read(tensor, 0, isWide ? static_cast<void *>(&value) : &narrow,
-                   isWide ? 8 : 4);
-  if (!read)
-    return std::numeric_limits<double>::quiet_NaN();
-  return isWide ? value : double(narrow);
 }
 
 StepStatistics Step::statistics() const {

@@ -124,34 +124,11 @@ public:
 private:
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
-  Status createArena(SpaceKind space, int64_t bytes);
   Status prepare();
-  Status startQueues();
-  Status checkRange(const TensorInfo &tensor, const void *data) const;
-  Status checkElement(const TensorInfo &tensor, const void *data, int64_t index,
-                      const IndexRange &range) const;
-  Status faultOf(const IndexFault &fault) const;
-  /// Fills states whose initial value is a number, before any values are given.
-  Status startStates();
-  /// If the first values are written one by one, states and moments start as in
-  /// a fresh run.
-  Status startMoments();
-  /// Rounds the copies of `weight` again, or of all weights if it is null.
-  Status roundCopies(const TensorInfo *weight = nullptr);
   /// Called when all values are present.
   Status finishValues();
-  /// Code::Usage if a parameter, or an input that takes data, was never
-  /// written.
-  Status checkParams() const;
-  Status checkInputs() const;
-  /// Saves the model's states before a step that may be skipped.
-  Status keepStates();
-  Status returnStates();
-  /// Checks that a checkpoint's bytes have the checksum that was written.
-  static Status checkSum(const SafetensorsFile &file);
   Status feed();
   Homes homes() const { return Homes(*device_, file_.get()); }
-  double scalar(int64_t index) const;
 
   const StepProgram &program_;
   StepOptions options_;

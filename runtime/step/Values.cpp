@@ -15,7 +15,6 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
-#include <utility>
 
 namespace tmc {
 
@@ -214,6 +213,80 @@ std::string listNames(const std::vector<std::string> &names) {
   return text;
 }
 
+Status startStates(const StepProgram &program, const Homes &homes) {
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
+      if (Status s = fill(homes, info, 0); !s)
+        return s;
+  }
+  return Status::ok();
+}
+
+Status startOptimizer(const StepProgram &program, const Homes &homes) {
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (isValue(info) && info.role != Role::Param)
+      if (Status s = fill(homes, info, 0); !s)
+        return s;
+  }
+  return Status::ok();
+}
+
+Status roundCopies(const StepProgram &program, const Homes &homes,
+                   const TensorInfo *weight) {
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &copy = program.tensors[i];
+    if (copy.role != Role::Copy)
+      continue;
+    const TensorInfo &from = program.tensors[copy.copyOf];
+    if (weight && weight != &from)
+      continue;
+    auto round = [&](int64_t first, int64_t count) {
+      std::vector<float> piece(static_cast<size_t>(count));
+      const Status read = homes.read(from, first * 4, piece.data(), count * 4);
+      return read ? send(homes, copy, first, piece.data(), count) : read;
+    };
+    if (Status s = eachPiece(homes.device(), copy.elements(), round); !s)
+      return s;
+  }
+  return Status::ok();
+}
+
+Status checkParams(const StepProgram &program, const std::vector<bool> &given) {
+  std::vector<std::string> missing;
+  int64_t count = 0;
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (info.role != Role::Param)
+      continue;
+    ++count;
+    if (!given[size_t(i)])
+      missing.push_back(info.name);
+  }
+  if (missing.empty())
+    return Status::ok();
+  const bool hasAny = int64_t(missing.size()) < count;
+  return {Code::Usage,
+          (hasAny ? listNames(missing) : std::string("the parameters")) +
+              (hasAny && missing.size() == 1
+                   ? " has no value yet: load or initialize it first"
+                   : " have no values yet: load or initialize them first")};
+}
+
+Status checkInputs(const StepProgram &program, const std::vector<bool> &given) {
+  std::vector<std::string> missing;
+  for (int64_t i = 0; i < program.tensorCount; ++i)
+    if (program.tensors[i].feed == Feed::Data && !given[size_t(i)])
+      missing.push_back(program.tensors[i].name);
+  if (missing.empty())
+    return Status::ok();
+  return {Code::Usage, listNames(missing) +
+                           (missing.size() == 1 ? " was" : " were") +
+                           " never written: a step takes its inputs before it "
+                           "runs"};
+}
+
 } // namespace values
 
 /// The tensor of `file` under one of the names of `info`, or null.
@@ -230,48 +303,6 @@ static const SafeTensor *shipped(const SafetensorsFile &file,
                                  const TensorInfo &info) {
   return info.role == Role::Param && !info.trainable ? tensorFor(file, info)
                                                      : nullptr;
-}
-
-Status Step::startStates() {
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
-      if (Status s = fill(homes(), info, 0); !s)
-        return s;
-  }
-  return Status::ok();
-}
-
-Status Step::startMoments() {
-  if (std::exchange(started_, true))
-    return Status::ok();
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (isValue(info) && info.role != Role::Param)
-      if (Status s = fill(homes(), info, 0); !s)
-        return s;
-  }
-  return Status::ok();
-}
-
-Status Step::roundCopies(const TensorInfo *weight) {
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &copy = program_.tensors[i];
-    if (copy.role != Role::Copy)
-      continue;
-    const TensorInfo &from = program_.tensors[copy.copyOf];
-    if (weight && weight != &from)
-      continue;
-    auto round = [&](int64_t first, int64_t count) {
-      std::vector<float> piece(static_cast<size_t>(count));
-      const Status read =
-          homes().read(from, first * 4, piece.data(), count * 4);
-      return read ? send(homes(), copy, first, piece.data(), count) : read;
-    };
-    if (Status s = eachPiece(*device_, copy.elements(), round); !s)
-      return s;
-  }
-  return Status::ok();
 }
 
 Status Step::initRandom(uint64_t seed, const std::string &beside) {
@@ -366,7 +397,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
 }
 
 Status Step::finishValues() {
-  if (Status s = roundCopies(); !s)
+  if (Status s = roundCopies(program_, homes()); !s)
     return s;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
     if (isValue(program_.tensors[i]))
@@ -374,40 +405,6 @@ Status Step::finishValues() {
   started_ = true;
   lost_ = Status::ok();
   return Status::ok();
-}
-
-Status Step::checkParams() const {
-  std::vector<std::string> missing;
-  int64_t count = 0;
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (info.role != Role::Param)
-      continue;
-    ++count;
-    if (!given_[size_t(i)])
-      missing.push_back(info.name);
-  }
-  if (missing.empty())
-    return Status::ok();
-  const bool hasAny = int64_t(missing.size()) < count;
-  return {Code::Usage,
-          (hasAny ? listNames(missing) : std::string("the parameters")) +
-              (hasAny && missing.size() == 1
-                   ? " has no value yet: load or initialize it first"
-                   : " have no values yet: load or initialize them first")};
-}
-
-Status Step::checkInputs() const {
-  std::vector<std::string> missing;
-  for (int64_t i = 0; i < program_.tensorCount; ++i)
-    if (program_.tensors[i].feed == Feed::Data && !given_[size_t(i)])
-      missing.push_back(program_.tensors[i].name);
-  if (missing.empty())
-    return Status::ok();
-  return {Code::Usage, listNames(missing) +
-                           (missing.size() == 1 ? " was" : " were") +
-                           " never written: a step takes its inputs before it "
-                           "runs"};
 }
 
 } // namespace tmc

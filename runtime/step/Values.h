@@ -61,6 +61,26 @@ Status eachFilePiece(const SafetensorsFile &file, const SafeTensor &tensor,
   return Status::ok();
 }
 
+/// Fills states whose initial value is a number, before any values are given.
+Status startStates(const StepProgram &program, const Homes &homes);
+
+/// Fills states and moments as a fresh run starts with them: the first values
+/// are written one by one.
+Status startOptimizer(const StepProgram &program, const Homes &homes);
+
+/// Rounds the copies of `weight` again, or of all weights if it is null.
+Status roundCopies(const StepProgram &program, const Homes &homes,
+                   const TensorInfo *weight = nullptr);
+
+/// Code::Usage if a parameter was never written. `given`: by tensor, whether it
+/// was.
+Status checkParams(const StepProgram &program, const std::vector<bool> &given);
+/// Code::Usage if an input that takes data was never written.
+Status checkInputs(const StepProgram &program, const std::vector<bool> &given);
+
+/// Checks that a checkpoint's bytes have the checksum that was written.
+Status checkSum(const SafetensorsFile &file);
+
 /// "'a', 'b', 'c' and 3 more".
 std::string listNames(const std::vector<std::string> &names);
 
