@@ -313,16 +313,17 @@ static bool sameAlong(const std::vector<T> &values, ArrayRef<int64_t> dims,
   return true;
 }
 
-Array Array::distinctPart() const {
-  Array part = *this;
-  for (auto [dim, stride] : llvm::zip(part.shape, part.strides))
-    if (stride == 0)
-      dim = std::min<int64_t>(dim, 1);
+/// `array` with the extent 1 along each dimension in which it repeats.
+static Array distinctPart(const Array &array) {
+  Array part = array;
+  for (int64_t dim = 0; dim < array.rank(); ++dim)
+    if (array.repeats(dim))
+      part = part.sliced(dim, 0, 1, std::min<int64_t>(part.dims()[dim], 1));
   return part;
 }
 
 Array Array::compressed() const {
-  Array part = distinctPart();
+  Array part = distinctPart(*this);
   if (size() == 0)
     return *this;
   // Contiguous if it needed a copy, else unchanged.
@@ -351,23 +352,23 @@ static const llvm::fltSemantics &semanticsOf(ElementType type) {
   }
 }
 
-Array Array::bitsAs(ElementType to) const {
+Array tmc::frontend::bitsAs(const Array &array, ElementType to) {
   int64_t width = sizeInFile(to);
-  assert(width == sizeInFile(elementType));
+  assert(width == sizeInFile(array.type()));
   std::vector<int64_t> bits;
-  if (isFloat(elementType)) {
-    for (double v : floats()) {
+  if (isFloat(array.type())) {
+    for (double v : array.floats()) {
       llvm::APFloat number(v);
       bool isExact = false;
-      number.convert(semanticsOf(elementType),
+      number.convert(semanticsOf(array.type()),
                      llvm::APFloat::rmNearestTiesToEven, &isExact);
       bits.push_back(number.bitcastToAPInt().getSExtValue());
     }
   } else {
-    bits = ints();
+    bits = array.ints();
   }
   if (!isFloat(to))
-    return ofInts(to, dims(), std::move(bits));
+    return Array::ofInts(to, array.dims(), std::move(bits));
   std::vector<double> numbers;
   for (int64_t v : bits) {
     llvm::APInt word(8 * width, static_cast<uint64_t>(v), /*isSigned=*/false,
@@ -378,7 +379,7 @@ Array Array::bitsAs(ElementType to) const {
                    llvm::APFloat::rmNearestTiesToEven, &isExact);
     numbers.push_back(number.convertToDouble());
   }
-  return ofFloats(to, dims(), std::move(numbers));
+  return Array::ofFloats(to, array.dims(), std::move(numbers));
 }
 
 Array Array::unrepeated(SmallVectorImpl<int64_t> &kept) const {
@@ -395,26 +396,31 @@ Array Array::unrepeated(SmallVectorImpl<int64_t> &kept) const {
   return result;
 }
 
-Dims Array::mappedDims(ArrayRef<Array> operands) {
+/// The extents of a pointwise result without repetition: 1 along dimensions in
+/// which all `operands` repeat.
+static Dims mappedDims(ArrayRef<Array> operands) {
   Dims extents(operands[0].dims());
   for (size_t i = 0; i < extents.size(); ++i)
-    if (llvm::all_of(operands, [&](const Array &a) { return !a.strides[i]; }))
+    if (llvm::all_of(operands, [&](const Array &a) { return a.repeats(i); }))
       extents[i] = std::min<int64_t>(extents[i], 1);
   return extents;
 }
 
-int64_t Array::mappedElements(ArrayRef<Array> operands) {
+int64_t tmc::frontend::mappedElements(ArrayRef<Array> operands) {
   return checkedNumElements(mappedDims(operands))
       .value_or(std::numeric_limits<int64_t>::max());
 }
 
+/// Applies `fn` to the operands' elements, read by `read`, for each element of
+/// `extents`.
 template <class T>
-std::vector<T> Array::mapElements(const Dims &extents, ArrayRef<Array> operands,
+static std::vector<T> mapElements(const Dims &extents, ArrayRef<Array> operands,
                                   std::vector<T> (Array::*read)() const,
                                   llvm::function_ref<T(ArrayRef<T>)> fn) {
   SmallVector<std::vector<T>> values;
   for (Array operand : operands) {
-    operand.shape = extents;
+    for (auto [dim, extent] : llvm::enumerate(extents))
+      operand = operand.sliced(dim, 0, 1, extent);
     values.push_back((operand.*read)());
   }
   std::vector<T> out(values[0].size());
@@ -427,20 +433,23 @@ std::vector<T> Array::mapElements(const Dims &extents, ArrayRef<Array> operands,
   return out;
 }
 
-Array Array::mapFloats(ElementType result, ArrayRef<Array> operands,
-                       llvm::function_ref<double(ArrayRef<double>)> fn) {
+Array tmc::frontend::mapFloats(
+    ElementType result, ArrayRef<Array> operands,
+    llvm::function_ref<double(ArrayRef<double>)> fn) {
   Dims dims(operands[0].dims()), compact = mappedDims(operands);
   std::vector<double> out = mapElements(compact, operands, &Array::floats, fn);
   if (isFloat(result))
-    return ofFloats(result, compact, std::move(out)).broadcastTo(dims);
-  return ofInts(result, compact, {out.begin(), out.end()}).broadcastTo(dims);
+    return Array::ofFloats(result, compact, std::move(out)).broadcastTo(dims);
+  return Array::ofInts(result, compact, {out.begin(), out.end()})
+      .broadcastTo(dims);
 }
 
-Array Array::mapInts(ElementType result, ArrayRef<Array> operands,
-                     llvm::function_ref<int64_t(ArrayRef<int64_t>)> fn) {
+Array tmc::frontend::mapInts(
+    ElementType result, ArrayRef<Array> operands,
+    llvm::function_ref<int64_t(ArrayRef<int64_t>)> fn) {
   Dims dims(operands[0].dims()), compact = mappedDims(operands);
-  return ofInts(result, compact,
-                mapElements(compact, operands, &Array::ints, fn))
+  return Array::ofInts(result, compact,
+                       mapElements(compact, operands, &Array::ints, fn))
       .broadcastTo(dims);
 }
 
@@ -454,26 +463,28 @@ Array Array::cast(ElementType to) const {
   return mapInts(to, {*this}, [](ArrayRef<int64_t> x) { return x[0]; });
 }
 
-DenseElementsAttr Array::attribute(MLIRContext *context) const {
+DenseElementsAttr tmc::frontend::attributeOf(const Array &array,
+                                             MLIRContext *context) {
+  const ElementType elementType = array.type();
   Type element = irType(elementType, context);
   assert(element && "no such type in the IR");
-  auto type = RankedTensorType::get(shape, element);
+  auto type = RankedTensorType::get(array.dims(), element);
   if (elementType == ElementType::F32) {
-    std::vector<double> values = floats();
+    std::vector<double> values = array.floats();
     std::vector<float> narrow(values.begin(), values.end());
     return DenseElementsAttr::get(type, ArrayRef<float>(narrow));
   }
   if (elementType == ElementType::I64)
-    return DenseElementsAttr::get(type, ArrayRef<int64_t>(ints()));
+    return DenseElementsAttr::get(type, ArrayRef<int64_t>(array.ints()));
   if (elementType == ElementType::Bool) {
     SmallVector<bool> values;
-    for (int64_t value : ints())
+    for (int64_t value : array.ints())
       values.push_back(value != 0);
     return DenseElementsAttr::get(type, ArrayRef<bool>(values));
   }
   if (isFloat(elementType)) {
     SmallVector<APFloat> values;
-    for (double value : floats()) {
+    for (double value : array.floats()) {
       bool inexact;
       APFloat exact(value);
       exact.convert(llvm::cast<FloatType>(element).getFloatSemantics(),
@@ -483,7 +494,7 @@ DenseElementsAttr Array::attribute(MLIRContext *context) const {
     return DenseElementsAttr::get(type, values);
   }
   SmallVector<APInt> values;
-  for (int64_t value : ints())
+  for (int64_t value : array.ints())
     values.push_back(
         APInt(element.getIntOrFloatBitWidth(), value, /*isSigned=*/true));
   return DenseElementsAttr::get(type, values);

@@ -56,6 +56,8 @@ public:
   int64_t size() const;
   /// The number of elements without repetition along stride 0.
   int64_t distinct() const;
+  /// True if the array repeats along `dim` by a stride of 0.
+  bool repeats(int64_t dim) const { return strides[dim] == 0; }
 
   /// All elements in row-major order. `ints` truncates floats.
   std::vector<int64_t> ints() const;
@@ -75,50 +77,39 @@ public:
   /// all equal.
   Array compressed() const;
   Array cast(ElementType type) const;
-  /// The same bits as elements of `type`; the number of elements must not
-  /// change.
-  Array bitsAs(ElementType type) const;
 
   /// The sub-array without repeated dimensions; `kept` gets the dimensions of
   /// this array that remain.
   Array unrepeated(llvm::SmallVectorImpl<int64_t> &kept) const;
 
-  /// As an attribute; the element type must exist in the IR.
-  mlir::DenseElementsAttr attribute(mlir::MLIRContext *context) const;
-
-  /// Pointwise functions on arrays of equal shape; repetition is preserved. The
-  /// function computes on doubles or on integers, by the operands' type.
-  static Array mapFloats(ElementType result, llvm::ArrayRef<Array> operands,
-                         llvm::function_ref<double(llvm::ArrayRef<double>)> fn);
-  static Array mapInts(ElementType result, llvm::ArrayRef<Array> operands,
-                       llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> fn);
-  /// The number of elements that a pointwise function computes; a column and a
-  /// row give a table.
-  static int64_t mappedElements(llvm::ArrayRef<Array> operands);
-
 private:
   Array withDims(llvm::ArrayRef<int64_t> dims) const;
   template <typename T>
   void gather(const std::vector<T> &from, std::vector<T> &to) const;
-  Array distinctPart() const;
 
   ElementType elementType = ElementType::F32;
-  /// The extents of the result without repetition: 1 along dimensions in which
-  /// all `operands` repeat.
-  static Dims mappedDims(llvm::ArrayRef<Array> operands);
-  /// Applies `fn` to the operands' elements, read by `read`, for each element
-  /// of `extents`.
-  template <class T>
-  static std::vector<T>
-  mapElements(const Dims &extents, llvm::ArrayRef<Array> operands,
-              std::vector<T> (Array::*read)() const,
-              llvm::function_ref<T(llvm::ArrayRef<T>)> fn);
-
   Dims shape, strides;
   int64_t offset = 0;
   std::shared_ptr<const std::vector<int64_t>> intData;
   std::shared_ptr<const std::vector<double>> floatData;
 };
+
+/// The same bits as elements of `type`; the number of elements must not change.
+Array bitsAs(const Array &array, ElementType type);
+
+/// As an attribute; the element type must exist in the IR.
+mlir::DenseElementsAttr attributeOf(const Array &array,
+                                    mlir::MLIRContext *context);
+
+/// Pointwise functions on arrays of equal shape; repetition is preserved. The
+/// function computes on doubles or on integers, by the operands' type.
+Array mapFloats(ElementType result, llvm::ArrayRef<Array> operands,
+                llvm::function_ref<double(llvm::ArrayRef<double>)> fn);
+Array mapInts(ElementType result, llvm::ArrayRef<Array> operands,
+              llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> fn);
+/// The number of elements that a pointwise function computes; a column and a
+/// row give a table.
+int64_t mappedElements(llvm::ArrayRef<Array> operands);
 
 /// The common shape of `a` and `b` by NumPy's broadcasting rule; nothing if
 /// there is none.

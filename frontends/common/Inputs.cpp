@@ -153,13 +153,13 @@ void tmc::frontend::markUncut(func::FuncOp function,
 LogicalResult Importer::makeInputs(ArrayRef<Declared> inputs) {
   const std::vector<Symbol> symbols = symbolsOf(inputs);
   if (const Symbol *samples = batchOf(symbols)) {
-    batch = bound[samples->name];
+    forward.batch = bound[samples->name];
   } else if (std::optional<int64_t> rows = fixedRows(inputs)) {
-    batch = *rows;
-    if (options.batch && *options.batch != batch)
+    forward.batch = *rows;
+    if (options.batch && *options.batch != forward.batch)
       return fail(Failure::usage("--batch=" + std::to_string(*options.batch) +
                                  ", but the model fixes the batch at " +
-                                 std::to_string(batch))),
+                                 std::to_string(forward.batch))),
              mlir::failure();
   }
   for (const Declared &input : inputs) {
@@ -183,46 +183,10 @@ LogicalResult Importer::makeInputs(ArrayRef<Declared> inputs) {
              mlir::failure();
     Argument argument;
     argument.name = input.name;
-    auto value = addArgument(RankedTensorType::get(dims, element), argument);
+    auto value =
+        forward.addArgument(RankedTensorType::get(dims, element), argument);
     if (failed(value) || failed(define(input.name, Val(*value))))
       return mlir::failure();
   }
   return success();
-}
-
-FailureOr<Value> Importer::addArgument(Type type, Argument argument) {
-  for (const Argument &other : arguments)
-    if (other.name == argument.name)
-      return fail(Failure::input("two arguments of the step are named '" +
-                                 argument.name + "'")),
-             mlir::failure();
-  Value value = function.getBody().front().addArgument(
-      type, NameLoc::get(b.getStringAttr(cleanName(argument.name))));
-  arguments.push_back(std::move(argument));
-  return value;
-}
-
-Value Importer::seed() {
-  if (!seedArgument) {
-    Argument argument;
-    argument.role = Argument::Scalar;
-    argument.name = "seed";
-    auto value = addArgument(RankedTensorType::get({2}, b.getI64Type()),
-                             std::move(argument));
-    if (succeeded(value))
-      seedArgument = *value;
-  }
-  return seedArgument;
-}
-
-Value Importer::samples() {
-  if (!samplesArgument) {
-    Argument argument;
-    argument.name = "samples";
-    auto value = addArgument(RankedTensorType::get({batch}, b.getI64Type()),
-                             std::move(argument));
-    if (succeeded(value))
-      samplesArgument = *value;
-  }
-  return samplesArgument;
 }

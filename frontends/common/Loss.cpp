@@ -31,94 +31,6 @@ static bool isScalarFloat(Type type) {
          tensor.getNumElements() == 1;
 }
 
-void Importer::setLoss(Value value, const std::string &name) {
-  Location loc = value.getLoc();
-  auto type = cast<RankedTensorType>(value.getType());
-  Value loss = nn::reshapeTo(b, loc, value, {});
-  auto scalar = RankedTensorType::get({}, b.getF32Type());
-  unsigned width = type.getElementTypeBitWidth();
-  if (width < 32)
-    loss = arith::ExtFOp::create(b, loc, scalar, loss);
-  else if (width > 32)
-    loss = arith::TruncFOp::create(b, loc, scalar, loss);
-  for (Result &result : results)
-    if (result.name == name && result.updates < 0) {
-      result.value = loss;
-      result.isLoss = true;
-      return;
-    }
-  results.insert(results.begin(), {loss, name, true, -1});
-}
-
-LogicalResult Importer::lossFromOutput(const std::string &name) {
-  for (const Result &result : results)
-    if (result.name == name && result.updates < 0) {
-      if (!isScalarFloat(result.value.getType()))
-        return fail(Failure::usage(
-                   "the loss '" + name + "' has shape " +
-                   str(cast<RankedTensorType>(result.value.getType())
-                           .getShape()) +
-                   "; it must be a single float")),
-               mlir::failure();
-      setLoss(result.value, name);
-      return success();
-    }
-  Failure f = Failure::usage("the model has no output named '" + name + "'");
-  fail(std::move(f).note(listOutputs("its outputs are")));
-  return mlir::failure();
-}
-
-std::string Importer::listOutputs(const char *lead) const {
-  std::string text = lead;
-  for (const Output &output : outputs)
-    text += " " + output.declared.name;
-  return text;
-}
-
-/// The value of the output of this name, else the value of this name in the
-/// graph.
-const Val &Importer::lookupForLoss(const std::string &name) const {
-  for (const Output &output : outputs)
-    if (output.declared.name == name)
-      return lookup(output.value);
-  return lookup(name);
-}
-
-FailureOr<Value> Importer::lossPrediction(const std::string &name) {
-  const Val &v = lookupForLoss(name);
-  if (v.kind == Val::Tensor && isFloat(v.type))
-    return v.value;
-  Failure f = Failure::usage("the loss needs a float tensor named '" + name +
-                             "', which the model doesn't have");
-  fail(std::move(f).note(listOutputs("the model's outputs are")));
-  return mlir::failure();
-}
-
-FailureOr<Value> Importer::lossTarget(const std::string &name,
-                                      RankedTensorType type) {
-  const Val &v = lookupForLoss(name);
-  if (v.kind == Val::Absent) {
-    Argument argument;
-    argument.name = name;
-    return addArgument(type, argument);
-  }
-  auto value = materialise(v);
-  if (failed(value))
-    return mlir::failure();
-  auto has = cast<RankedTensorType>((*value).getType());
-  bool sameKind = isa<IntegerType>(has.getElementType()) ==
-                  isa<IntegerType>(type.getElementType());
-  if (has.getShape() == type.getShape() && sameKind)
-    return *value;
-  fail(Failure::usage(
-      has.getShape() == type.getShape()
-          ? "the loss needs '" + name + "' to hold " +
-                (isa<IntegerType>(type.getElementType()) ? "labels" : "floats")
-          : "the loss needs '" + name + "' to have shape " +
-                str(type.getShape()) + ", but it has " + str(has.getShape())));
-  return mlir::failure();
-}
-
 namespace {
 /// The site of a loss that the command line names.
 class LossSite : public Site {
@@ -184,49 +96,165 @@ static std::string listLosses() {
   return text;
 }
 
-LogicalResult Importer::lossFromCall(const std::string &callee,
-                                     const std::string &lhs,
-                                     const std::string &rhs) {
-  auto prediction = lossPrediction(lhs);
-  if (failed(prediction))
+namespace {
+/// Finds the loss among the outputs, or builds the one that the user names.
+class LossChooser {
+public:
+  LossChooser(Importer &importer, ArrayRef<Importer::Output> outputs)
+      : importer(importer), forward(importer.forward), b(forward.b),
+        outputs(outputs) {}
+
+  LogicalResult fromOutput(const std::string &name);
+  LogicalResult fromCall(const std::string &callee, const std::string &lhs,
+                         const std::string &rhs);
+
+private:
+  void set(Value value, const std::string &name);
+  FailureOr<Value> prediction(const std::string &name);
+  FailureOr<Value> target(const std::string &name, RankedTensorType type);
+  const Val &lookup(const std::string &name) const;
+  std::string listOutputs(const char *lead) const;
+
+  Importer &importer;
+  Forward &forward;
+  OpBuilder &b;
+  ArrayRef<Importer::Output> outputs;
+};
+} // namespace
+
+void LossChooser::set(Value value, const std::string &name) {
+  Location loc = value.getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  Value loss = nn::reshapeTo(b, loc, value, {});
+  auto scalar = RankedTensorType::get({}, b.getF32Type());
+  unsigned width = type.getElementTypeBitWidth();
+  if (width < 32)
+    loss = arith::ExtFOp::create(b, loc, scalar, loss);
+  else if (width > 32)
+    loss = arith::TruncFOp::create(b, loc, scalar, loss);
+  for (Forward::Result &result : forward.results)
+    if (result.name == name && result.updates < 0) {
+      result.value = loss;
+      result.isLoss = true;
+      return;
+    }
+  forward.results.insert(forward.results.begin(), {loss, name, true, -1});
+}
+
+LogicalResult LossChooser::fromOutput(const std::string &name) {
+  for (const Forward::Result &result : forward.results)
+    if (result.name == name && result.updates < 0) {
+      if (!isScalarFloat(result.value.getType()))
+        return importer.fail(Failure::usage(
+                   "the loss '" + name + "' has shape " +
+                   str(cast<RankedTensorType>(result.value.getType())
+                           .getShape()) +
+                   "; it must be a single float")),
+               mlir::failure();
+      set(result.value, name);
+      return success();
+    }
+  Failure f = Failure::usage("the model has no output named '" + name + "'");
+  importer.fail(std::move(f).note(listOutputs("its outputs are")));
+  return mlir::failure();
+}
+
+std::string LossChooser::listOutputs(const char *lead) const {
+  std::string text = lead;
+  for (const Importer::Output &output : outputs)
+    text += " " + output.declared.name;
+  return text;
+}
+
+/// The value of the output of this name, else the value of this name in the
+/// graph.
+const Val &LossChooser::lookup(const std::string &name) const {
+  for (const Importer::Output &output : outputs)
+    if (output.declared.name == name)
+      return importer.lookup(output.value);
+  return importer.lookup(name);
+}
+
+FailureOr<Value> LossChooser::prediction(const std::string &name) {
+  const Val &v = lookup(name);
+  if (v.kind == Val::Tensor && isFloat(v.type))
+    return v.value;
+  Failure f = Failure::usage("the loss needs a float tensor named '" + name +
+                             "', which the model doesn't have");
+  importer.fail(std::move(f).note(listOutputs("the model's outputs are")));
+  return mlir::failure();
+}
+
+FailureOr<Value> LossChooser::target(const std::string &name,
+                                     RankedTensorType type) {
+  const Val &v = lookup(name);
+  if (v.kind == Val::Absent) {
+    Argument argument;
+    argument.name = name;
+    return forward.addArgument(type, argument);
+  }
+  auto value = importer.materialise(v);
+  if (failed(value))
     return mlir::failure();
-  Value x = *prediction;
+  auto has = cast<RankedTensorType>((*value).getType());
+  bool sameKind = isa<IntegerType>(has.getElementType()) ==
+                  isa<IntegerType>(type.getElementType());
+  if (has.getShape() == type.getShape() && sameKind)
+    return *value;
+  importer.fail(Failure::usage(
+      has.getShape() == type.getShape()
+          ? "the loss needs '" + name + "' to hold " +
+                (isa<IntegerType>(type.getElementType()) ? "labels" : "floats")
+          : "the loss needs '" + name + "' to have shape " +
+                str(type.getShape()) + ", but it has " + str(has.getShape())));
+  return mlir::failure();
+}
+
+LogicalResult LossChooser::fromCall(const std::string &callee,
+                                    const std::string &lhs,
+                                    const std::string &rhs) {
+  auto given = prediction(lhs);
+  if (failed(given))
+    return mlir::failure();
+  Value x = *given;
   auto type = cast<RankedTensorType>(x.getType());
   Location loc = NameLoc::get(b.getStringAttr(callee));
   bool wantsRows = callee != "mse" && callee != "bce";
   if (wantsRows && type.getRank() < 2)
-    return fail(Failure::usage(callee + " wants rows of logits, but '" + lhs +
-                               "' has shape " + str(type.getShape()))),
+    return importer.fail(Failure::usage(callee +
+                                        " wants rows of logits, but '" + lhs +
+                                        "' has shape " + str(type.getShape()))),
            mlir::failure();
   if (callee != "cross_entropy") {
-    auto target = lossTarget(rhs, type);
-    if (failed(target))
+    auto wanted = target(rhs, type);
+    if (failed(wanted))
       return mlir::failure();
-    LossSite site(*this, loc, callee);
-    auto loss = targetLoss(site, callee, x, *target);
+    LossSite site(importer, loc, callee);
+    auto loss = targetLoss(site, callee, x, *wanted);
     if (failed(loss))
       return mlir::failure();
-    setLoss(loss->value, "loss");
+    set(loss->value, "loss");
     return success();
   }
   auto labelType =
       RankedTensorType::get(type.getShape().drop_back(), b.getI64Type());
-  auto labels = lossTarget(rhs, labelType);
+  auto labels = target(rhs, labelType);
   if (failed(labels))
     return mlir::failure();
   int64_t rows = labelType.getNumElements();
   Value logits = nn::reshapeTo(b, loc, x, {rows, type.getShape().back()});
   Value flat = nn::reshapeTo(b, loc, *labels, {rows});
-  setLoss(meanCrossEntropy(b, loc, logits, flat, kIgnoredLabel), "loss");
+  set(meanCrossEntropy(b, loc, logits, flat, kIgnoredLabel), "loss");
   return success();
 }
 
 LogicalResult Importer::attachLoss() {
+  LossChooser choose(*this, outputs);
   StringRef spec = StringRef(options.loss).trim();
   if (!spec.empty()) {
     auto [callee, rest] = spec.split('(');
     if (rest.empty())
-      return lossFromOutput(spec.str());
+      return choose.fromOutput(spec.str());
     callee = callee.trim();
     auto [lhs, rhs] = rest.split(',');
     if (!rhs.consume_back(")") || lhs.trim().empty() || rhs.trim().empty() ||
@@ -236,22 +264,22 @@ LogicalResult Importer::attachLoss() {
       return fail(Failure::usage("--loss=" + spec.str() +
                                  " is no name and none of " + listLosses())),
              mlir::failure();
-    return lossFromCall(callee.str(), lhs.trim().str(), rhs.trim().str());
+    return choose.fromCall(callee.str(), lhs.trim().str(), rhs.trim().str());
   }
   std::vector<std::string> scalars;
-  for (const Result &result : results)
+  for (const Forward::Result &result : forward.results)
     if (result.updates < 0 && isScalarFloat(result.value.getType())) {
       if (result.name == "loss")
-        return lossFromOutput(result.name);
+        return choose.fromOutput(result.name);
       scalars.push_back(result.name);
     }
   if (scalars.size() == 1)
-    return lossFromOutput(scalars[0]);
+    return choose.fromOutput(scalars[0]);
   if (!options.needLoss)
     return success();
   std::string outputs =
       scalars.empty() ? "the outputs are" : "the scalar outputs are";
-  for (const Result &result : results)
+  for (const Forward::Result &result : forward.results)
     if (result.updates < 0 &&
         (scalars.empty() || isScalarFloat(result.value.getType())))
       outputs += " " + result.name;

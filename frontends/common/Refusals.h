@@ -16,6 +16,8 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <optional>
+
 namespace tmc::frontend {
 
 struct Refusal {
@@ -23,6 +25,19 @@ struct Refusal {
   std::string node; ///< Its name in the file.
   std::string line; ///< " (model.py:12)", or nothing.
   std::string what; ///< The unsupported part; empty: all.
+};
+
+/// The messages of one import.
+struct Diagnostics {
+  /// Records an error, unless there is one.
+  void fail(Failure f) {
+    if (!failure)
+      failure = std::move(f);
+  }
+
+  std::optional<Failure> failure;
+  std::vector<Refusal> refusals;     ///< Unsupported features.
+  std::vector<std::string> warnings; ///< For the user.
 };
 
 /// `otherwise` is the way around operators that aren't in the table of ways.

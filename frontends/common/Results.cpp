@@ -1,5 +1,6 @@
 // Results.cpp - the function's results, and the roles of its arguments.
 
+#include "frontends/Checked.h"
 #include "frontends/common/Importer.h"
 #include "frontends/common/Roles.h"
 
@@ -14,6 +15,7 @@ using namespace tmc;
 using namespace tmc::frontend;
 
 using train::TrainDialect;
+using Result = Forward::Result;
 
 /// A buffer or parameter that the exported program writes, except a
 /// normalization's statistics, is a state; its new value has the name that the
@@ -22,35 +24,36 @@ using train::TrainDialect;
 /// model is refused.
 LogicalResult Importer::updateBuffers() {
   std::map<std::string, std::string> written; // In the order of names.
-  for (const auto &entry : mutated)
+  for (const auto &entry : forward.mutated)
     written[entry.first().str()] = entry.second;
   std::vector<std::string> lost;
   for (const auto &[name, newName] : written) {
     const Val &next = lookup(newName);
-    auto found = tensorOf.find(name);
-    if (found == tensorOf.end()) {
+    auto found = forward.tensorOf.find(name);
+    if (found == forward.tensorOf.end()) {
       if (next.kind != Val::Absent)
         lost.push_back(name);
       continue;
     }
     int index = found->second;
     bool isKnown = next.kind != Val::Absent;
-    if (newValueOf(index) ||
-        (!used.contains(tensors[index].valueName()) && !isKnown))
+    if (forward.newValueOf(index) ||
+        (!used.contains(forward.tensors[index].valueName()) && !isKnown))
       continue;
-    BlockArgument argument = tensors[index].argument;
+    BlockArgument argument = forward.tensors[index].argument;
     FailureOr<Value> value = mlir::failure();
     if (argument &&
         (next.isTensor() || (next.isConst() && mayWriteConstants)) &&
-        next.type == tensors[index].type && next.dims == tensors[index].dims)
+        next.type == forward.tensors[index].type &&
+        next.dims == forward.tensors[index].dims)
       value = materialise(next);
     if (failed(value)) {
       lost.push_back(name);
       continue;
     }
-    results.push_back({*value, name, false, index});
-    if (tensors[index].note != StoredTensor::Parameter)
-      arguments[argument.getArgNumber()].init = "zeros";
+    forward.results.push_back({*value, name, false, index});
+    if (forward.tensors[index].note != StoredTensor::Parameter)
+      forward.arguments[argument.getArgNumber()].init = "zeros";
   }
   if (lost.empty())
     return success();
@@ -64,32 +67,6 @@ LogicalResult Importer::updateBuffers() {
   f.notes.push_back("written: " + names);
   f.notes.push_back(howToKeepBuffers);
   return fail(std::move(f)), mlir::failure();
-}
-
-FailureOr<Value> Importer::stateOf(const Val &v) {
-  int index = storedBehind(v);
-  if (index < 0)
-    return mlir::failure();
-  if (v.isTensor() && newValues.count(v.value))
-    return v.value;
-  for (Result &result : results)
-    if (result.updates == index)
-      return result.value;
-  BlockArgument argument = argumentOf(tensors[index]);
-  arguments[argument.getArgNumber()].role = Argument::State;
-  return Value(argument);
-}
-
-void Importer::updateState(const Val &v, Value next) {
-  int index = storedBehind(v);
-  assert(index >= 0 && "stateOf comes first");
-  newValues[next] = index;
-  for (Result &result : results)
-    if (result.updates == index) {
-      result.value = next;
-      return;
-    }
-  results.push_back({next, tensors[index].name, false, index});
 }
 
 /// The shape that the file gives a value, if it contradicts `dims`. Exporters
@@ -114,7 +91,7 @@ static std::string declaredOtherwise(const Declared &declared,
 LogicalResult Importer::importResults(std::vector<Output> given) {
   outputs = std::move(given);
   std::vector<Result> updates;
-  std::swap(updates, results);
+  std::swap(updates, forward.results);
   for (const Output &output : outputs) {
     const std::string &name = output.declared.name;
     const Val &v = lookup(output.value);
@@ -134,26 +111,26 @@ LogicalResult Importer::importResults(std::vector<Output> given) {
         !declared.empty())
       warn("output '" + name + "' has shape " + str(v.dims) +
            ", but the file says " + declared);
-    results.push_back({*value, name, false, -1});
+    forward.results.push_back({*value, name, false, -1});
   }
   // The exporter may list new statistics among the outputs.
   for (Result &update : updates) {
     if (listsStatistics)
-      llvm::erase_if(results, [&](const Result &result) {
+      llvm::erase_if(forward.results, [&](const Result &result) {
         return result.value == update.value;
       });
-    results.push_back(std::move(update));
+    forward.results.push_back(std::move(update));
   }
   return success();
 }
 
 /// Drops integer states on which only their own new value depends, such as a
 /// count of batches.
-void Importer::dropCounters() {
-  llvm::erase_if(results, [&](const Result &result) {
-    if (result.updates < 0 || isFloat(tensors[result.updates].type))
+static void dropCounters(Forward &forward) {
+  llvm::erase_if(forward.results, [&](const Result &result) {
+    if (result.updates < 0 || isFloat(forward.tensors[result.updates].type))
       return false;
-    BlockArgument argument = tensors[result.updates].argument;
+    BlockArgument argument = forward.tensors[result.updates].argument;
     if (argument.use_empty())
       return false;
     llvm::SmallPtrSet<Value, 16> seen{argument};
@@ -163,7 +140,7 @@ void Importer::dropCounters() {
         for (Value made : user->getResults())
           if (seen.insert(made).second)
             left.push_back(made);
-    return llvm::none_of(results, [&](const Result &other) {
+    return llvm::none_of(forward.results, [&](const Result &other) {
       return other.updates != result.updates && seen.contains(other.value);
     });
   });
@@ -172,16 +149,17 @@ void Importer::dropCounters() {
 /// Warns of places between trained parameters and the loss where gradients end.
 /// The forward pass of a torch.autograd.Function may be exported so, and its
 /// backward pass isn't in the file.
-void Importer::warnOfCuts() {
+static void warnOfCuts(Importer &importer) {
+  Forward &forward = importer.forward;
   Value loss;
-  for (const Result &result : results)
+  for (const Result &result : forward.results)
     if (result.isLoss)
       loss = result.value;
-  if (cuts.empty() || !loss)
+  if (forward.cuts.empty() || !loss)
     return;
   llvm::SmallPtrSet<Value, 32> reached = gradientReaches(loss);
   std::vector<std::string> places;
-  for (Value value : cuts) {
+  for (Value value : forward.cuts) {
     bool isRead = llvm::any_of(value.getUsers(), [&](Operation *user) {
       return isa<nn::DetachOp>(user) && reached.contains(user->getResult(0));
     });
@@ -190,33 +168,55 @@ void Importer::warnOfCuts() {
       places.push_back(place);
   }
   if (!places.empty())
-    warn("between trained parameters and the loss no gradient flows through "
-         "what ran under torch.no_grad(), at " +
-         listed(places) +
-         " (the backward pass of a torch.autograd.Function isn't in a file)");
+    importer.warn(
+        "between trained parameters and the loss no gradient flows through "
+        "what ran under torch.no_grad(), at " +
+        listed(places) +
+        " (the backward pass of a torch.autograd.Function isn't in a file)");
 }
 
 /// If a file leaves no trace of torch.no_grad(), gradients may flow through a
 /// buffer's new value that was made without them; warns of such buffers.
-void Importer::warnOfNewValues() {
+static void warnOfNewValues(Importer &importer) {
+  Forward &forward = importer.forward;
   Value loss;
-  for (const Result &result : results)
+  for (const Result &result : forward.results)
     if (result.isLoss)
       loss = result.value;
-  if (!leavesNoTraces || !loss)
+  if (!forward.leavesNoTraces || !loss)
     return;
   llvm::SmallPtrSet<Value, 32> reached = gradientReaches(loss);
   std::vector<std::string> names;
-  for (const Result &result : results)
+  for (const Result &result : forward.results)
     if (result.updates >= 0 && reached.contains(result.value) &&
         !isa_and_nonnull<nn::BatchNormOp>(result.value.getDefiningOp()) &&
-        isTrained(result.value))
+        forward.isTrained(result.value))
       names.push_back(result.name);
   if (!names.empty())
-    warn("gradients flow through the new values of buffers to trained "
-         "parameters, and the file doesn't say whether they were made under "
-         "torch.no_grad() (detach() is seen, and .pt2 says it): " +
-         listed(names));
+    importer.warn(
+        "gradients flow through the new values of buffers to trained "
+        "parameters, and the file doesn't say whether they were made under "
+        "torch.no_grad() (detach() is seen, and .pt2 says it): " +
+        listed(names));
+}
+
+/// Warns of single numbers that may be a module's own and aren't trained.
+static void warnOfConstants(Importer &importer) {
+  Forward &forward = importer.forward;
+  if (forward.hasNotes || forward.namesAreModules)
+    return;
+  std::vector<std::string> names;
+  for (const StoredTensor &tensor : forward.tensors) {
+    StringRef count = StringRef(tensor.name).rsplit('_').second;
+    bool isCounted = !count.empty() && llvm::all_of(count, llvm::isDigit);
+    if (isFloat(tensor.type) && checkedNumElements(tensor.dims) == 1 &&
+        !forward.isTrainable(tensor) && isModuleName(tensor.name) &&
+        !isCounted && importer.isUsed(tensor.valueName()))
+      names.push_back(tensor.name);
+  }
+  if (!names.empty())
+    importer.warn("numbers of the file are constants, and aren't trained: " +
+                  listed(names));
 }
 
 /// True if `input` holds tokens of an embedding, and also the labels of a loss.
@@ -241,22 +241,24 @@ static bool isTokenAndLabel(BlockArgument input) {
 
 /// Refuses a model in which one input is tokens and labels, and another of the
 /// same shape is unused.
-LogicalResult Importer::checkMerged() {
-  if (!leavesNoTraces)
+static LogicalResult checkMerged(Importer &importer) {
+  Forward &forward = importer.forward;
+  if (!forward.leavesNoTraces)
     return success();
-  Block &block = function.getBody().front();
+  Block &block = forward.function.getBody().front();
   for (BlockArgument idle : block.getArguments())
     for (BlockArgument busy : block.getArguments())
-      if (arguments[idle.getArgNumber()].role == Argument::Batch &&
-          arguments[busy.getArgNumber()].role == Argument::Batch &&
+      if (forward.arguments[idle.getArgNumber()].role == Argument::Batch &&
+          forward.arguments[busy.getArgNumber()].role == Argument::Batch &&
           idle.use_empty() && idle.getType() == busy.getType() &&
           isTokenAndLabel(busy))
-        return fail(oneForSeveral(arguments[idle.getArgNumber()].name)),
+        return importer.fail(
+                   oneForSeveral(forward.arguments[idle.getArgNumber()].name)),
                mlir::failure();
   return success();
 }
 
-void Importer::removeDeadCode() {
+static void removeDeadCode(func::FuncOp function) {
   Block &block = function.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
@@ -265,14 +267,15 @@ void Importer::removeDeadCode() {
 
 /// Removes unused arguments: tensors of which only the shape was read, inputs
 /// that no output depends on.
-void Importer::removeUnusedArguments() {
-  Block &block = function.getBody().front();
+static void removeUnusedArguments(Importer &importer) {
+  Forward &forward = importer.forward;
+  Block &block = forward.function.getBody().front();
   std::vector<Argument> keptArguments;
-  llvm::BitVector unused(arguments.size());
-  for (auto [i, argument] : llvm::enumerate(arguments)) {
+  llvm::BitVector unused(forward.arguments.size());
+  for (auto [i, argument] : llvm::enumerate(forward.arguments)) {
     // A state may be written without being read.
-    bool isWritten =
-        llvm::any_of(results, [&, &argument = argument](const Result &result) {
+    bool isWritten = llvm::any_of(
+        forward.results, [&, &argument = argument](const Result &result) {
           return result.updates >= 0 && result.updates == argument.stored;
         });
     if (isWritten || !block.getArgument(i).use_empty()) {
@@ -281,29 +284,34 @@ void Importer::removeUnusedArguments() {
     }
     unused.set(i);
     if (argument.role == Argument::Batch)
-      warnings.push_back("input '" + argument.name +
-                         "' isn't used and was left out");
+      importer.warn("input '" + argument.name +
+                    "' isn't used and was left out");
     if (argument.stored >= 0)
-      tensors[argument.stored].argument = {};
+      forward.tensors[argument.stored].argument = {};
   }
   block.eraseArguments(unused);
-  arguments = std::move(keptArguments);
+  forward.arguments = std::move(keptArguments);
 }
 
-LogicalResult Importer::setAttributes() {
+static LogicalResult setAttributes(Importer &importer,
+                                   const ImportOptions &options) {
+  Forward &forward = importer.forward;
+  func::FuncOp function = forward.function;
+  Builder &b = forward.b;
   std::vector<llvm::GlobPattern> globs;
   std::vector<bool> matched(options.freeze.size());
   for (const std::string &text : options.freeze) {
     auto glob = llvm::GlobPattern::create(text);
     if (!glob) {
       llvm::consumeError(glob.takeError());
-      return fail(Failure::usage("--freeze=" + text + " is no pattern")),
+      return importer.fail(
+                 Failure::usage("--freeze=" + text + " is no pattern")),
              mlir::failure();
     }
     globs.push_back(std::move(*glob));
   }
   Value loss;
-  for (auto [i, result] : llvm::enumerate(results)) {
+  for (auto [i, result] : llvm::enumerate(forward.results)) {
     function.setResultAttr(i, TrainDialect::kName,
                            b.getStringAttr(result.name));
     if (result.isLoss) {
@@ -311,7 +319,8 @@ LogicalResult Importer::setAttributes() {
       loss = result.value;
     }
     if (result.updates >= 0) {
-      int64_t argument = tensors[result.updates].argument.getArgNumber();
+      int64_t argument =
+          forward.tensors[result.updates].argument.getArgNumber();
       function.setResultAttr(i, TrainDialect::kUpdates,
                              b.getI64IntegerAttr(argument));
     }
@@ -321,30 +330,32 @@ LogicalResult Importer::setAttributes() {
     std::pair<BlockArgument, const char *> both[] = {{given.mean, "zeros"},
                                                      {given.variance, "ones"}};
     for (auto [value, init] : both) {
-      Argument &argument = arguments[value.getArgNumber()];
+      Argument &argument = forward.arguments[value.getArgNumber()];
       if (argument.stored < 0 || argument.role != Argument::Param ||
-          tensors[argument.stored].note == StoredTensor::Parameter)
+          forward.tensors[argument.stored].note == StoredTensor::Parameter)
         continue;
       argument.role = Argument::State;
       argument.init = init;
-      warn("'" + argument.name + "' is taken for a statistic of a fixed " +
-           "normalization: it stays as it is");
+      importer.warn("'" + argument.name +
+                    "' is taken for a statistic of a fixed " +
+                    "normalization: it stays as it is");
     }
   }
   SmallVector<bool> reached = reachesLoss(function, loss);
   SmallVector<bool> isParameter;
-  for (auto [i, argument] : llvm::enumerate(arguments)) {
+  for (auto [i, argument] : llvm::enumerate(forward.arguments)) {
     auto role = argument.role == Argument::Param   ? train::Role::Param
                 : argument.role == Argument::State ? train::Role::State
                 : argument.role == Argument::Batch ? train::Role::Batch
                                                    : train::Role::Scalar;
     function.setArgAttr(i, TrainDialect::kRole,
-                        train::RoleAttr::get(&context, role));
+                        train::RoleAttr::get(b.getContext(), role));
     function.setArgAttr(i, TrainDialect::kName, b.getStringAttr(argument.name));
     isParameter.push_back(argument.stored >= 0);
-    if (argument.stored >= 0 && !tensors[argument.stored].aliases.empty()) {
+    if (argument.stored >= 0 &&
+        !forward.tensors[argument.stored].aliases.empty()) {
       SmallVector<StringRef> names;
-      llvm::append_range(names, tensors[argument.stored].aliases);
+      llvm::append_range(names, forward.tensors[argument.stored].aliases);
       function.setArgAttr(i, TrainDialect::kAliases, b.getStrArrayAttr(names));
     }
     bool isStored = argument.stored >= 0;
@@ -359,11 +370,11 @@ LogicalResult Importer::setAttributes() {
   }
   for (auto [k, text] : llvm::enumerate(options.freeze))
     if (!matched[k])
-      return fail(Failure::usage("--freeze=" + text +
-                                 " matches no parameter of the model")),
+      return importer.fail(Failure::usage(
+                 "--freeze=" + text + " matches no parameter of the model")),
              mlir::failure();
   inferInitialization(function, loss, isParameter);
-  for (auto [i, argument] : llvm::enumerate(arguments))
+  for (auto [i, argument] : llvm::enumerate(forward.arguments))
     if (!argument.init.empty())
       function.setArgAttr(i, TrainDialect::kInit,
                           b.getStringAttr(argument.init));
@@ -371,24 +382,24 @@ LogicalResult Importer::setAttributes() {
 }
 
 LogicalResult Importer::finish() {
-  dropCounters();
-  warnOfCuts();
-  warnOfNewValues();
-  warnOfConstants();
+  dropCounters(forward);
+  warnOfCuts(*this);
+  warnOfNewValues(*this);
+  warnOfConstants(*this);
   SmallVector<Value> values;
-  for (const Result &result : results)
+  for (const Result &result : forward.results)
     values.push_back(result.value);
-  func::ReturnOp::create(b, UnknownLoc::get(&context), values);
-  removeDeadCode();
-  if (failed(checkMerged()))
+  func::ReturnOp::create(forward.b, UnknownLoc::get(&context), values);
+  removeDeadCode(forward.function);
+  if (failed(checkMerged(*this)))
     return mlir::failure();
-  removeUnusedArguments();
-  Block &block = function.getBody().front();
-  function.setFunctionType(
-      b.getFunctionType(block.getArgumentTypes(), ValueRange(values)));
-  if (failed(setAttributes()))
+  removeUnusedArguments(*this);
+  Block &block = forward.function.getBody().front();
+  forward.function.setFunctionType(
+      forward.b.getFunctionType(block.getArgumentTypes(), ValueRange(values)));
+  if (failed(setAttributes(*this, options)))
     return mlir::failure();
-  if (succeeded(verify(*module)))
+  if (succeeded(verify(*forward.module)))
     return success();
   fail(Failure::defect("the imported module doesn't verify"));
   return mlir::failure();

@@ -45,7 +45,7 @@ double tmc::frontend::shortest(double value) {
 //===----------------------------------------------------------------------===//
 
 Site::Site(Importer &importer, Location loc)
-    : importer(importer), b(importer.b), loc(loc) {}
+    : importer(importer), b(importer.forward.b), loc(loc) {}
 
 bool Site::foldable(const Val &v) const {
   if (!v.isConst())

@@ -14,15 +14,8 @@ using namespace tmc::onnx_import;
 /// The deepest nesting of function calls and branches.
 constexpr size_t kMaxBodies = 32;
 
-const onnx::FunctionProto *
-OnnxImporter::functionOf(const onnx::NodeProto &node) const {
-  for (const auto &function : proto.functions())
-    if (function.domain() == node.domain() && function.name() == node.op_type())
-      return &function;
-  return nullptr;
-}
-
-LogicalResult OnnxImporter::defineOutputs(Node &node, ArrayRef<Val> values) {
+/// Defines `node`'s outputs as `values`.
+static LogicalResult defineOutputs(Node &node, ArrayRef<Val> values) {
   for (auto [i, v] : llvm::enumerate(values))
     if (failed(node.set(i, v)))
       return mlir::failure();
@@ -128,20 +121,20 @@ OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
   bool isStandard =
       node.proto.domain().empty() || node.proto.domain() == "ai.onnx";
   int64_t opset = isStandard ? node.opset : opsetOf("");
-  size_t refusalsBefore = refusals.size();
+  size_t refusalsBefore = diagnostics.refusals.size();
   LogicalResult done = importNodes(graph.node(), opset, true);
   SmallVector<Val> values;
   for (const auto &output : graph.output())
     values.push_back(lookup(output.name()));
   scopes.pop_back();
-  if (failed(done) || refusals.size() > refusalsBefore)
+  if (failed(done) || diagnostics.refusals.size() > refusalsBefore)
     return mlir::failure();
   return values;
 }
 
-LogicalResult OnnxImporter::importBranch(Node &node,
-                                         const onnx::GraphProto &graph) {
-  FailureOr<SmallVector<Val>> values = importBody(node, graph, {});
+LogicalResult tmc::onnx_import::importBranch(Node &node,
+                                             const onnx::GraphProto &graph) {
+  FailureOr<SmallVector<Val>> values = node.reader.importBody(node, graph, {});
   return failed(values) ? mlir::failure() : defineOutputs(node, *values);
 }
 
@@ -170,8 +163,8 @@ static Val truth(bool value) {
   return Val(Array::splatInt(ElementType::Bool, {}, value));
 }
 
-LogicalResult OnnxImporter::importLoop(Node &node,
-                                       const onnx::GraphProto &body) {
+LogicalResult tmc::onnx_import::importLoop(Node &node,
+                                           const onnx::GraphProto &body) {
   int64_t trips = kMaxTrips + 1;
   auto known = [&](const Val &v) -> FailureOr<int64_t> {
     if (!node.foldable(v))
@@ -202,7 +195,8 @@ LogicalResult OnnxImporter::importLoop(Node &node,
     SmallVector<Val> inputs{Val(Array::ofInts(ElementType::I64, {}, {trip})),
                             truth(true)};
     inputs.append(carried);
-    ASSIGN_OR_FAIL(SmallVector<Val> made, importBody(node, body, inputs));
+    ASSIGN_OR_FAIL(SmallVector<Val> made,
+                   node.reader.importBody(node, body, inputs));
     ASSIGN_OR_FAIL(goesOn, known(made[0]));
     std::copy_n(made.begin() + 1, carried.size(), carried.begin());
     for (int64_t i = 0; i < added; ++i)
@@ -217,8 +211,8 @@ LogicalResult OnnxImporter::importLoop(Node &node,
   return defineOutputs(node, carried);
 }
 
-LogicalResult OnnxImporter::importScan(Node &node,
-                                       const onnx::GraphProto &body) {
+LogicalResult tmc::onnx_import::importScan(Node &node,
+                                           const onnx::GraphProto &body) {
   if (node.opset < 9)
     return node.unsupported("a scan of operator set 8");
   int64_t scanned = node.intAttr("num_scan_inputs", 0);
@@ -260,7 +254,8 @@ LogicalResult OnnxImporter::importScan(Node &node,
       ASSIGN_OR_FAIL(row, squeeze(node, row, Dims{axes[i]}));
       inputs.push_back(row);
     }
-    ASSIGN_OR_FAIL(SmallVector<Val> made, importBody(node, body, inputs));
+    ASSIGN_OR_FAIL(SmallVector<Val> made,
+                   node.reader.importBody(node, body, inputs));
     std::copy_n(made.begin(), states, carried.begin());
     for (int64_t i = 0; i < added; ++i)
       parts[i].push_back(made[states + i]);
@@ -274,8 +269,8 @@ LogicalResult OnnxImporter::importScan(Node &node,
   return defineOutputs(node, carried);
 }
 
-LogicalResult OnnxImporter::importSequenceMap(Node &node,
-                                              const onnx::GraphProto &body) {
+LogicalResult
+tmc::onnx_import::importSequenceMap(Node &node, const onnx::GraphProto &body) {
   if (node.input(0).kind != Val::Sequence)
     return node.error("input 0 is no sequence");
   size_t count = node.input(0).elements.size();
@@ -287,7 +282,8 @@ LogicalResult OnnxImporter::importSequenceMap(Node &node,
         return node.error("maps sequences of several lengths");
       inputs.push_back(v.kind == Val::Sequence ? v.elements[i] : v);
     }
-    ASSIGN_OR_FAIL(SmallVector<Val> values, importBody(node, body, inputs));
+    ASSIGN_OR_FAIL(SmallVector<Val> values,
+                   node.reader.importBody(node, body, inputs));
     for (auto [list, value] : llvm::zip(made, values))
       list.push_back(value);
   }

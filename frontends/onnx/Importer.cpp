@@ -70,12 +70,12 @@ Expected<ImportedModel> OnnxImporter::run() {
         failed(makeInputs(*declared)) ||
         failed(importNodes(proto.graph().node(), opsetOf(""))))
       return mlir::failure();
-    if (!refusals.empty())
+    if (!diagnostics.refusals.empty())
       return mlir::failure();
     if (failed(updateBuffers()) || failed(importResults(outputs())) ||
         failed(attachLoss()) || failed(finish()))
       return mlir::failure();
-    markUncut(function, *declared);
+    markUncut(forward.function, *declared);
     return success();
   };
   return conclude(succeeded(done()));
@@ -146,7 +146,7 @@ void OnnxImporter::readSignature() {
     if (name.empty())
       continue;
     if (head.ends_with("BUFFER_MUTATION")) {
-      mutated[name] = placeholder.str();
+      forward.mutated[name] = placeholder.str();
       continue;
     }
     if (head.ends_with("PARAMETER_MUTATION")) {
@@ -158,13 +158,13 @@ void OnnxImporter::readSignature() {
     placeholders[placeholder] = name.str();
     if (head.ends_with("PARAMETER"))
       parameters.insert(name);
-    auto found = tensorOf.find(name);
-    if (found == tensorOf.end())
+    auto found = forward.tensorOf.find(name);
+    if (found == forward.tensorOf.end())
       continue;
-    hasNotes = true;
-    tensors[found->second].note = head.ends_with("PARAMETER")
-                                      ? StoredTensor::Parameter
-                                      : StoredTensor::Buffer;
+    forward.hasNotes = true;
+    forward.tensors[found->second].note = head.ends_with("PARAMETER")
+                                              ? StoredTensor::Parameter
+                                              : StoredTensor::Buffer;
   }
 }
 
@@ -180,7 +180,8 @@ LogicalResult OnnxImporter::readInitializers() {
     auto data = locate(tensor);
     if (!data)
       return fail(data.failure()), mlir::failure();
-    if (!tensorOf.try_emplace(tensor.name(), tensors.size()).second)
+    if (!forward.tensorOf.try_emplace(tensor.name(), forward.tensors.size())
+             .second)
       return fail(Failure::input("the model has two initializers named '" +
                                  tensor.name() + "'")),
              mlir::failure();
@@ -189,23 +190,24 @@ LogicalResult OnnxImporter::readInitializers() {
     stored.type = data->type;
     stored.dims = data->dims;
     stored.mayBeMissing = data->place == TensorData::External;
-    tensors.push_back(std::move(stored));
+    forward.tensors.push_back(std::move(stored));
     static_cast<FileTensors &>(*store).tensors.push_back(std::move(*data));
   }
   readSignature();
   for (const auto &value : graph.value_info()) {
     std::string kind = metadata(value, kValueMetadata, kKind);
-    auto found = tensorOf.find(value.name());
-    if (kind.empty() || found == tensorOf.end())
+    auto found = forward.tensorOf.find(value.name());
+    if (kind.empty() || found == forward.tensorOf.end())
       continue;
-    hasNotes = true;
-    tensors[found->second].note =
+    forward.hasNotes = true;
+    forward.tensors[found->second].note =
         kind == "PARAMETER" ? StoredTensor::Parameter : StoredTensor::Buffer;
   }
   // The TorchScript exporter keeps the names of modules, and adds no notes; the
   // other exporter may have merged two inputs into one.
-  namesAreModules = !hasNotes && proto.producer_name() == "pytorch";
-  leavesNoTraces = hasNotes;
+  forward.namesAreModules =
+      !forward.hasNotes && proto.producer_name() == "pytorch";
+  forward.leavesNoTraces = forward.hasNotes;
   return addTensors();
 }
 
@@ -214,7 +216,7 @@ LogicalResult OnnxImporter::readInitializers() {
 /// The exporter most likely computed the tensor from the missing parameters.
 bool OnnxImporter::isReadForLost(const StoredTensor &tensor) const {
   bool isOneLost = llvm::any_of(parameters, [&](const auto &entry) {
-    return !tensorOf.contains(entry.first());
+    return !forward.tensorOf.contains(entry.first());
   });
   if (!isOneLost || tensor.note != StoredTensor::None)
     return false;
@@ -251,7 +253,7 @@ LogicalResult OnnxImporter::diagnoseFolding() {
   std::map<std::string, std::string> from;
   for (const auto &value : proto.graph().value_info())
     from[value.name()] = metadata(value, kValueMetadata, kFoldedFrom);
-  for (const StoredTensor &tensor : tensors) {
+  for (const StoredTensor &tensor : forward.tensors) {
     StringRef name = tensor.name;
     // The sources of the folded tensor: "['a', 'mul', 'val_0']".
     std::vector<std::string> lost;
@@ -271,7 +273,7 @@ LogicalResult OnnxImporter::diagnoseFolding() {
     bool byTorchScript = name.consume_front("onnx::");
     auto count = name.rsplit('_').second;
     bool counted = !count.empty() && llvm::all_of(count, llvm::isDigit);
-    bool byDynamo = name.starts_with("val_") && counted && hasNotes &&
+    bool byDynamo = name.starts_with("val_") && counted && forward.hasNotes &&
                     tensor.note == StoredTensor::None;
     if (isWeight && ((byTorchScript && counted) || byDynamo))
       folded.push_back(tensor.name);
@@ -299,7 +301,7 @@ LogicalResult OnnxImporter::diagnoseMerging() {
   llvm::StringMap<std::string> standIns;
   for (const auto &node : proto.graph().node())
     if (node.op_type() == "Identity" && node.input_size() == 1 &&
-        node.output_size() == 1 && tensorOf.contains(node.input(0)))
+        node.output_size() == 1 && forward.tensorOf.contains(node.input(0)))
       standIns[node.output(0)] = node.input(0);
   std::vector<std::string> merged;
   for (const auto &node : proto.graph().node())
@@ -361,7 +363,7 @@ SmallVector<int> OnnxImporter::detachedInputs(
   const auto &inputs = node.proto.input();
   auto mayBeDetached = [&](const std::string &name) {
     const Val &v = lookup(name);
-    if (!v.isTensor() || !isFloat(v.type) || isInput(v))
+    if (!v.isTensor() || !isFloat(v.type) || forward.isInput(v))
       return false;
     // A node of the same call made it.
     return llvm::none_of(all, [&](const onnx::NodeProto &other) {
@@ -403,7 +405,7 @@ onnx::NodeProto OnnxImporter::withDetached(const onnx::NodeProto &proto,
   onnx::NodeProto copy = proto;
   for (int place : places) {
     std::string name = proto.input(place) + " detached";
-    Val v = detached(lookup(proto.input(place)), loc);
+    Val v = forward.detached(lookup(proto.input(place)), loc);
     scopes.back().values[name] = std::move(v);
     copy.set_input(place, name);
   }
@@ -435,6 +437,15 @@ static LogicalResult checkNote(Node &node) {
               : success();
 }
 
+/// The function of the model that `node` calls, or null.
+static const onnx::FunctionProto *functionOf(const onnx::ModelProto &model,
+                                             const onnx::NodeProto &node) {
+  for (const auto &function : model.functions())
+    if (function.domain() == node.domain() && function.name() == node.op_type())
+      return &function;
+  return nullptr;
+}
+
 LogicalResult OnnxImporter::importNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
     int64_t opset, bool isBody) {
@@ -453,14 +464,15 @@ LogicalResult OnnxImporter::importNodes(
     std::vector<std::string> makes(proto.output().begin(),
                                    proto.output().end());
     ImportFn fn = findOperator(domain, proto.op_type());
-    const onnx::FunctionProto *callee = fn ? nullptr : functionOf(proto);
+    const onnx::FunctionProto *callee =
+        fn ? nullptr : functionOf(this->proto, proto);
     // Nodes of the graph and of functions have been refused already.
     if (!fn && !callee && isBody)
       (void)node.unsupported("");
     auto import = [&]() -> LogicalResult {
-      size_t refusalsBefore = refusals.size();
+      size_t refusalsBefore = diagnostics.refusals.size();
       SmallVector<int> cut = detachedInputs(node, nodes);
-      if (refusals.size() > refusalsBefore)
+      if (diagnostics.refusals.size() > refusalsBefore)
         return mlir::failure();
       LogicalResult done = checkNote(node);
       if (failed(done))

@@ -27,17 +27,10 @@ public:
   mlir::LogicalResult
   importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
               int64_t opset, bool isBody = false);
-  /// Imports the branch that is taken: `node`'s outputs become the graph's.
-  mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
   /// The outputs of a body for `inputs`.
   mlir::FailureOr<llvm::SmallVector<Val>>
   importBody(Node &node, const onnx::GraphProto &graph,
              llvm::ArrayRef<Val> inputs);
-  /// Loops with a known number of trips.
-  mlir::LogicalResult importLoop(Node &node, const onnx::GraphProto &body);
-  mlir::LogicalResult importScan(Node &node, const onnx::GraphProto &body);
-  mlir::LogicalResult importSequenceMap(Node &node,
-                                        const onnx::GraphProto &body);
 
   ModelFiles &files() { return *modelFiles; }
 
@@ -52,9 +45,6 @@ private:
   mlir::LogicalResult importCall(Node &node,
                                  const onnx::FunctionProto &function);
   mlir::FailureOr<Val> constantOf(Node &node, const onnx::TensorProto &tensor);
-  const onnx::FunctionProto *functionOf(const onnx::NodeProto &node) const;
-  /// Defines `node`'s outputs as `values`.
-  mlir::LogicalResult defineOutputs(Node &node, llvm::ArrayRef<Val> values);
   void collectUses(const onnx::GraphProto &graph);
   // In the order in which `run` calls them.
   void checkOperators();
@@ -85,6 +75,13 @@ private:
   llvm::StringMap<std::string> placeholders;
   llvm::StringSet<> parameters; ///< By the exporter's notes.
 };
+
+/// Imports the branch that is taken: `node`'s outputs become the graph's.
+mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
+/// Loops with a known number of trips.
+mlir::LogicalResult importLoop(Node &node, const onnx::GraphProto &body);
+mlir::LogicalResult importScan(Node &node, const onnx::GraphProto &body);
+mlir::LogicalResult importSequenceMap(Node &node, const onnx::GraphProto &body);
 
 /// The model's own sizes, for dimensions that the user leaves open.
 std::map<std::string, int64_t> proposedDims(const onnx::ModelProto &model);

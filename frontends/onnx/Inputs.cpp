@@ -41,7 +41,7 @@ FailureOr<std::vector<Declared>> OnnxImporter::inputs() {
   auto stop = [&](Failure f) { return fail(std::move(f)), mlir::failure(); };
   std::vector<Declared> declared;
   for (const auto &input : proto.graph().input()) {
-    if (tensorOf.contains(input.name()))
+    if (forward.tensorOf.contains(input.name()))
       continue;
     if (!input.type().has_tensor_type())
       return stop(

@@ -98,7 +98,7 @@ FailureOr<Array> Node::array(int i) {
   // An input that must be known can't be a parameter, although it looked like
   // one.
   if (input(i).isTensor())
-    if (std::optional<Val> known = importer.asConstant(input(i)))
+    if (std::optional<Val> known = importer.forward.asConstant(input(i)))
       return importer.arrayOf(*known);
   if (!foldable(i))
     return unsupported("input " + Twine(i) +

@@ -87,8 +87,8 @@ Val Call::tensor(const std::string &name) const {
   return found ? valueOf(importer, *found) : Val();
 }
 
-bool Call::isNumber(const std::string &name) const {
-  const Arg *found = argument(name);
+bool tmc::torch_import::isNumber(const Call &c, const std::string &name) {
+  const Arg *found = c.argument(name);
   return found && found->kind != Arg::Tensor;
 }
 
@@ -97,8 +97,19 @@ bool Call::isComplex(const std::string &name) const {
   return found && found->kind == Arg::Tensor && reader.isComplex(found->text);
 }
 
+/// The argument, or null if it isn't given and has a default.
+static FailureOr<const Arg *> wanted(Call &c, const std::string &name,
+                                     bool hasDefault) {
+  const Arg *found = c.argument(name);
+  if (found && found->kind == Arg::None)
+    found = nullptr;
+  if (!found && !hasDefault)
+    return c.error("has no argument '" + name + "'");
+  return found;
+}
+
 FailureOr<SmallVector<Val>> Call::tensors(const std::string &name) {
-  ASSIGN_OR_FAIL(const Arg *list, wanted(name, false));
+  ASSIGN_OR_FAIL(const Arg *list, wanted(*this, name, false));
   if (list->kind != Arg::List)
     return error("'" + name + "' is no list");
   SmallVector<Val> values;
@@ -107,38 +118,28 @@ FailureOr<SmallVector<Val>> Call::tensors(const std::string &name) {
   return values;
 }
 
-/// The argument, or null if it isn't given and has a default.
-FailureOr<const Arg *> Call::wanted(const std::string &name, bool hasDefault) {
-  const Arg *found = argument(name);
-  if (found && found->kind == Arg::None)
-    found = nullptr;
-  if (!found && !hasDefault)
-    return error("has no argument '" + name + "'");
-  return found;
-}
-
-FailureOr<int64_t> Call::integerOf(const Arg &argument) {
-  Val v = valueOf(importer, argument);
+static FailureOr<int64_t> integerOf(Call &c, const Arg &argument) {
+  Val v = valueOf(c.importer, argument);
   if (!v.isConst() || isFloat(v.type))
-    return error("a whole number is no whole number");
-  ASSIGN_OR_FAIL(Array array, arrayOf(v));
+    return c.error("a whole number is no whole number");
+  ASSIGN_OR_FAIL(Array array, c.arrayOf(v));
   if (array.size() != 1)
-    return error("a whole number has shape " + str(array.dims()));
+    return c.error("a whole number has shape " + str(array.dims()));
   return array.ints()[0];
 }
 
 FailureOr<int64_t> Call::integer(const std::string &name,
                                  std::optional<int64_t> otherwise) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, otherwise.has_value()));
-  return found ? integerOf(*found) : FailureOr<int64_t>(*otherwise);
+  ASSIGN_OR_FAIL(const Arg *found, wanted(*this, name, otherwise.has_value()));
+  return found ? integerOf(*this, *found) : FailureOr<int64_t>(*otherwise);
 }
 
 FailureOr<double> Call::number(const std::string &name,
                                std::optional<double> otherwise) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, otherwise.has_value()));
+  ASSIGN_OR_FAIL(const Arg *found, wanted(*this, name, otherwise.has_value()));
   if (!found)
     return *otherwise;
-  ASSIGN_OR_FAIL(Array array, known(valueOf(importer, *found)));
+  ASSIGN_OR_FAIL(Array array, known(*this, valueOf(importer, *found)));
   if (array.size() != 1)
     return error("'" + name + "' has shape " + str(array.dims()));
   return isFloat(array.type()) ? array.floats()[0]
@@ -146,16 +147,16 @@ FailureOr<double> Call::number(const std::string &name,
 }
 
 FailureOr<bool> Call::flag(const std::string &name, bool otherwise) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, true));
+  ASSIGN_OR_FAIL(const Arg *found, wanted(*this, name, true));
   if (!found)
     return otherwise;
-  ASSIGN_OR_FAIL(int64_t value, integerOf(*found));
+  ASSIGN_OR_FAIL(int64_t value, integerOf(*this, *found));
   return value != 0;
 }
 
 FailureOr<std::string> Call::text(const std::string &name,
                                   const std::string &otherwise) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, true));
+  ASSIGN_OR_FAIL(const Arg *found, wanted(*this, name, true));
   if (found && found->kind != Arg::String)
     return error("'" + name + "' is no text");
   return found ? found->text : otherwise;
@@ -163,31 +164,32 @@ FailureOr<std::string> Call::text(const std::string &name,
 
 FailureOr<Dims> Call::integers(const std::string &name,
                                std::optional<Dims> otherwise) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, otherwise.has_value()));
+  ASSIGN_OR_FAIL(const Arg *found, wanted(*this, name, otherwise.has_value()));
   if (!found)
     return *otherwise;
   Dims values;
   if (found->kind != Arg::List) {
-    ASSIGN_OR_FAIL(int64_t one, integerOf(*found));
+    ASSIGN_OR_FAIL(int64_t one, integerOf(*this, *found));
     values.push_back(one);
     return values;
   }
   for (const Arg &element : found->list) {
-    ASSIGN_OR_FAIL(int64_t value, integerOf(element));
+    ASSIGN_OR_FAIL(int64_t value, integerOf(*this, element));
     values.push_back(value);
   }
   return values;
 }
 
-FailureOr<SmallVector<double>> Call::numbers(const std::string &name) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, true));
+FailureOr<SmallVector<double>>
+tmc::torch_import::numbers(Call &c, const std::string &name) {
+  ASSIGN_OR_FAIL(const Arg *found, wanted(c, name, true));
   SmallVector<double> values;
   if (found)
     for (const Arg &element : found->list) {
-      ASSIGN_OR_FAIL(Array array, known(valueOf(importer, element)));
+      ASSIGN_OR_FAIL(Array array, known(c, valueOf(c.importer, element)));
       if (array.size() != 1)
-        return error("'" + name + "' has an entry of shape " +
-                     str(array.dims()));
+        return c.error("'" + name + "' has an entry of shape " +
+                       str(array.dims()));
       values.push_back(isFloat(array.type())
                            ? array.floats()[0]
                            : static_cast<double>(array.ints()[0]));
@@ -197,7 +199,7 @@ FailureOr<SmallVector<double>> Call::numbers(const std::string &name) {
 
 FailureOr<ElementType> Call::type(const std::string &name,
                                   ElementType otherwise) {
-  ASSIGN_OR_FAIL(const Arg *found, wanted(name, true));
+  ASSIGN_OR_FAIL(const Arg *found, wanted(*this, name, true));
   if (!found)
     return otherwise;
   std::optional<ElementType> type = typeOfNumber(found->integer);
@@ -221,13 +223,13 @@ FailureOr<Dims> Call::dims(const std::string &name, int64_t rank) {
   return axes(list, rank);
 }
 
-FailureOr<Array> Call::known(const Val &v) {
+FailureOr<Array> tmc::torch_import::known(Call &c, const Val &v) {
   if (v.isTensor())
-    if (std::optional<Val> constant = importer.asConstant(v))
-      return arrayOf(*constant);
-  if (!foldable(v))
-    return unsupported("a value that isn't known when the model is compiled");
-  return arrayOf(v);
+    if (std::optional<Val> constant = c.importer.forward.asConstant(v))
+      return c.arrayOf(*constant);
+  if (!c.foldable(v))
+    return c.unsupported("a value that isn't known when the model is compiled");
+  return c.arrayOf(v);
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,15 +246,15 @@ LogicalResult Call::set(size_t i, Val v) {
   return importer.define(data.results[i].text, std::move(v));
 }
 
-LogicalResult Call::setList(ArrayRef<Val> values) {
-  if (data.results.size() != 1 || data.results[0].kind != Arg::List)
-    return error("makes a list, which the graph doesn't take for one");
-  const std::vector<Arg> &names = data.results[0].list;
+LogicalResult tmc::torch_import::setList(Call &c, ArrayRef<Val> values) {
+  if (c.data.results.size() != 1 || c.data.results[0].kind != Arg::List)
+    return c.error("makes a list, which the graph doesn't take for one");
+  const std::vector<Arg> &names = c.data.results[0].list;
   if (names.size() != values.size())
-    return error("makes " + Twine(values.size()) + " tensors for " +
-                 Twine(names.size()) + " names");
+    return c.error("makes " + Twine(values.size()) + " tensors for " +
+                   Twine(names.size()) + " names");
   for (auto [name, value] : llvm::zip(names, values))
-    if (failed(importer.define(name.text, value)))
+    if (failed(c.importer.define(name.text, value)))
       return failure();
   return success();
 }
@@ -297,7 +299,7 @@ FailureOr<Promoted> tmc::torch_import::promote(Call &c,
     Val v = c.tensor(name);
     if (!v.isTensor() && !v.isConst())
       return c.error("'" + name + "' is no tensor");
-    int level = c.isNumber(name) ? 2 : v.dims.empty() ? 1 : 0;
+    int level = isNumber(c, name) ? 2 : v.dims.empty() ? 1 : 0;
     ElementType type = v.type;
     if (level == 2 && isFloat(type))
       type = ElementType::F32; // torch.get_default_dtype().

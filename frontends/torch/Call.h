@@ -58,9 +58,6 @@ public:
   /// A tensor, or a number as a tensor without dimensions; absent if it isn't
   /// given.
   Val tensor(const std::string &name) const;
-  /// True if the argument is a Python number: it doesn't promote types within
-  /// its category.
-  bool isNumber(const std::string &name) const;
   /// True if the argument is a tensor of complex numbers.
   bool isComplex(const std::string &name) const;
   /// The tensors of a list; entries may be absent.
@@ -75,8 +72,6 @@ public:
   /// A list of integers, or one integer as a list.
   mlir::FailureOr<Dims> integers(const std::string &name,
                                  std::optional<Dims> otherwise);
-  /// A list of numbers; empty if it isn't given.
-  mlir::FailureOr<llvm::SmallVector<double>> numbers(const std::string &name);
   mlir::FailureOr<ElementType> type(const std::string &name,
                                     ElementType otherwise);
   /// Dimension `name` of a tensor of `rank` dimensions; if the rank is 0, 0 and
@@ -93,26 +88,28 @@ public:
     return Site::axes(std::move(list), rank - hidden);
   }
 
-  /// The elements of `v`, which must be known.
-  mlir::FailureOr<Array> known(const Val &v);
-
   // Results.
-  size_t numResults() const { return data.results.size(); }
   bool isUsed(size_t i) const;
   mlir::LogicalResult set(size_t i, Val v);
   mlir::LogicalResult set(Val v) { return set(0, std::move(v)); }
   mlir::LogicalResult set(mlir::FailureOr<Val> v) {
     return failed(v) ? mlir::failure() : set(0, std::move(*v));
   }
-  /// Sets the only result, which is a list.
-  mlir::LogicalResult setList(llvm::ArrayRef<Val> values);
 
 private:
-  mlir::FailureOr<const Arg *> wanted(const std::string &name, bool hasDefault);
-  mlir::FailureOr<int64_t> integerOf(const Arg &argument);
-
   mutable std::set<std::string> wereRead;
 };
+
+/// True if the argument is a Python number: it doesn't promote types within its
+/// category.
+bool isNumber(const Call &c, const std::string &name);
+/// A list of numbers; empty if it isn't given.
+mlir::FailureOr<llvm::SmallVector<double>> numbers(Call &c,
+                                                   const std::string &name);
+/// The elements of `v`, which must be known.
+mlir::FailureOr<Array> known(Call &c, const Val &v);
+/// Sets the only result, which is a list.
+mlir::LogicalResult setList(Call &c, llvm::ArrayRef<Val> values);
 
 /// The common type of operands by PyTorch's rules: tensors with dimensions take
 /// precedence over those without, both over Python's numbers. Each of `values`

@@ -23,24 +23,70 @@ TorchImporter::TorchImporter(Program program,
   listsStatistics = false;
 }
 
+/// Removes the exporter's assertions, and computations that only they need.
+static void dropChecks(Program &program) {
+  static const std::set<StringRef> checks = {
+      "_assert_tensor_metadata", "_assert_scalar", "_assert_async",
+      "sym_constrain_range", "sym_constrain_range_for_size"};
+  std::set<std::string> wanted;
+  for (const OutputSpec &output : program.outputs)
+    wanted.insert(output.value);
+  std::vector<CallData> kept;
+  for (CallData &call : llvm::reverse(program.calls)) {
+    const std::vector<std::string> made = call.makes();
+    auto isWanted = [&](const std::string &name) {
+      return wanted.count(name) != 0;
+    };
+    bool isKept = made.empty()
+                      ? !checks.count(call.op())
+                      : !writesOf(call).empty() || llvm::any_of(made, isWanted);
+    if (!isKept)
+      continue;
+    for (const std::string &name : call.reads())
+      wanted.insert(name);
+    kept.push_back(std::move(call));
+  }
+  std::reverse(kept.begin(), kept.end());
+  program.calls = std::move(kept);
+}
+
+/// The sizes in the example.
+static std::map<std::string, int64_t>
+proposedDims(const Program &program,
+             const std::map<std::string, std::string> &symbolNames) {
+  std::map<std::string, int64_t> proposed;
+  for (const InputSpec &input : program.inputs) {
+    auto meta = program.tensors.find(input.value);
+    if (input.kind != InputSpec::User || meta == program.tensors.end())
+      continue;
+    for (auto [dim, hint] : llvm::zip(meta->second.dims, meta->second.hints)) {
+      auto name = symbolNames.find(dim.symbol);
+      if (name != symbolNames.end() && hint > 0)
+        proposed.try_emplace(name->second, hint);
+    }
+  }
+  return proposed;
+}
+
 Expected<ImportedModel> TorchImporter::run() {
   auto done = [&]() -> LogicalResult {
-    dropChecks();
+    dropChecks(program);
     checkOperators();
     findWrites();
     if (failed(checkExample()) || failed(readTensors()))
       return mlir::failure();
     FailureOr<std::vector<Declared>> declared = inputs();
-    if (failed(declared) || failed(bindDims(*declared, proposedDims())) ||
+    if (failed(declared) ||
+        failed(bindDims(*declared, proposedDims(program, symbolNames))) ||
         failed(makeInputs(*declared)) || failed(importCalls()))
       return mlir::failure();
-    if (!refusals.empty())
+    if (!diagnostics.refusals.empty())
       return mlir::failure();
     updateWritten();
     if (failed(updateBuffers()) || failed(importResults(outputs())) ||
         failed(attachLoss()) || failed(finish()))
       return mlir::failure();
-    markUncut(function, *declared);
+    markUncut(forward.function, *declared);
     return success();
   };
   return conclude(succeeded(done()));
@@ -82,41 +128,18 @@ Location tmc::torch_import::locationOf(const CallData &call,
 // Before the first call
 //===----------------------------------------------------------------------===//
 
-/// Removes the exporter's assertions, and computations that only they need.
-void TorchImporter::dropChecks() {
-  static const std::set<StringRef> checks = {
-      "_assert_tensor_metadata", "_assert_scalar", "_assert_async",
-      "sym_constrain_range", "sym_constrain_range_for_size"};
-  std::set<std::string> wanted;
-  for (const OutputSpec &output : program.outputs)
-    wanted.insert(output.value);
-  std::vector<CallData> kept;
-  for (CallData &call : llvm::reverse(program.calls)) {
-    const std::vector<std::string> made = call.makes();
-    auto isWanted = [&](const std::string &name) {
-      return wanted.count(name) != 0;
-    };
-    bool isKept = made.empty()
-                      ? !checks.count(call.op())
-                      : !writesOf(call).empty() || llvm::any_of(made, isWanted);
-    if (!isKept)
-      continue;
-    for (const std::string &name : call.reads())
-      wanted.insert(name);
-    kept.push_back(std::move(call));
-  }
-  std::reverse(kept.begin(), kept.end());
-  program.calls = std::move(kept);
-}
-
-bool TorchImporter::isComplex(const std::string &name) const {
+bool tmc::torch_import::holdsComplex(const Program &program,
+                                     const std::string &name) {
   auto found = program.tensors.find(name);
   return found != program.tensors.end() &&
          isComplexNumber(found->second.typeNumber);
 }
 
-bool TorchImporter::isOfComplex(const CallData &call) const {
-  auto isOne = [&](const std::string &name) { return isComplex(name); };
+bool tmc::torch_import::isOfComplex(const Program &program,
+                                    const CallData &call) {
+  auto isOne = [&](const std::string &name) {
+    return holdsComplex(program, name);
+  };
   return llvm::any_of(call.reads(), isOne) || llvm::any_of(call.makes(), isOne);
 }
 
@@ -132,7 +155,7 @@ void TorchImporter::checkOperators() {
     if (call.noGrad)
       for (const std::string &name : call.makes())
         madeWithoutGrad.insert(name);
-    const bool ofComplex = isOfComplex(call);
+    const bool ofComplex = isOfComplex(program, call);
     if (!importerOf(call.op(), ofComplex))
       (void)Call(*this, call, locationOf(call, context))
           .unsupported(ofComplex ? "complex numbers" : "");
@@ -186,7 +209,7 @@ static bool asPairs(TensorMeta &meta) {
 }
 
 LogicalResult TorchImporter::readTensors() {
-  hasNotes = true;
+  forward.hasNotes = true;
   std::map<std::string, std::string> first; // By entry and view: the value.
   std::vector<std::pair<std::string, std::string>> ties;
   // A tied weight that the graph reads gives the name.
@@ -231,7 +254,7 @@ LogicalResult TorchImporter::readTensors() {
     if (!isNew && input.kind == InputSpec::Parameter &&
         !(isOwn && used.contains(input.value))) {
       ties.push_back({input.value, tied->second});
-      for (StoredTensor &tensor : tensors)
+      for (StoredTensor &tensor : forward.tensors)
         if (tensor.value == tied->second)
           tensor.aliases.push_back(input.target);
       continue;
@@ -239,7 +262,8 @@ LogicalResult TorchImporter::readTensors() {
     auto added = archive().add(input.target, found);
     if (!added)
       return fail(added.failure()), mlir::failure();
-    if (!tensorOf.try_emplace(input.target, tensors.size()).second) {
+    if (!forward.tensorOf.try_emplace(input.target, forward.tensors.size())
+             .second) {
       fail(Failure::input("the program has two tensors named '" + input.target +
                           "'"));
       return mlir::failure();
@@ -256,17 +280,17 @@ LogicalResult TorchImporter::readTensors() {
     tensor.frozen =
         input.kind == InputSpec::Parameter && !found.meta.requiresGrad;
     if (tensor.note == StoredTensor::Parameter &&
-        mutated.contains(tensor.name) && !tensor.frozen &&
-        !isFrozenByUser(tensor.name))
+        forward.mutated.contains(tensor.name) && !tensor.frozen &&
+        !isFrozen(options, tensor.name))
       refuseTrained(tensor);
     tensor.isPersistent = input.isPersistent;
-    tensors.push_back(std::move(tensor));
+    forward.tensors.push_back(std::move(tensor));
   }
   if (failed(addTensors()))
     return mlir::failure();
   for (const auto &[name, of] : ties) {
     scopes.back().values[name] = lookup(of);
-    memory[name] = of;
+    shared.memory[name] = of;
   }
   return success();
 }
@@ -337,25 +361,9 @@ FailureOr<std::vector<Declared>> TorchImporter::inputs() {
       options.dims[name] = found->second;
       options.dims.erase(symbol);
     }
-  bindAlike(list, proposedDims(), options,
+  bindAlike(list, proposedDims(program, symbolNames), options,
             [&](std::string text) { warn(std::move(text)); });
   return list;
-}
-
-/// The sizes in the example.
-std::map<std::string, int64_t> TorchImporter::proposedDims() const {
-  std::map<std::string, int64_t> proposed;
-  for (const InputSpec &input : program.inputs) {
-    auto meta = program.tensors.find(input.value);
-    if (input.kind != InputSpec::User || meta == program.tensors.end())
-      continue;
-    for (auto [dim, hint] : llvm::zip(meta->second.dims, meta->second.hints)) {
-      auto name = symbolNames.find(dim.symbol);
-      if (name != symbolNames.end() && hint > 0)
-        proposed.try_emplace(name->second, hint);
-    }
-  }
-  return proposed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -367,7 +375,7 @@ LogicalResult TorchImporter::importCalls() {
     const CallData &data = each;
     Call call(*this, data, locationOf(data, context));
     size_t index = i;
-    ImportFn fn = importerOf(data.op(), isOfComplex(data));
+    ImportFn fn = importerOf(data.op(), isOfComplex(program, data));
     auto import = [&]() -> LogicalResult {
       // A file may declare other shapes as complex numbers.
       for (const std::string &name : data.reads())

@@ -25,6 +25,39 @@
 
 namespace tmc::torch_import {
 
+/// True if the value `name` holds complex numbers.
+bool holdsComplex(const Program &program, const std::string &name);
+/// True if the call reads or makes complex numbers.
+bool isOfComplex(const Program &program, const CallData &call);
+
+/// The names of a program that share memory.
+struct SharedNames {
+  /// The first name of the memory of `name`.
+  const std::string &memoryOf(const std::string &name) const;
+  /// The first name of the view of a memory that `name` is.
+  const std::string &nameOf(const std::string &name) const;
+
+  /// Values of the same memory: for each, the first of them.
+  std::map<std::string, std::string> memory;
+  /// Values that are the same view of a memory: for each, the first of them.
+  std::map<std::string, std::string> same;
+  /// The origin of a view: its source, its call, and whether the call is
+  /// certain to make a view and not a copy.
+  struct View {
+    std::string of;
+    size_t call = 0;
+    bool isCertain = true;
+  };
+  std::map<std::string, View> views;
+};
+
+/// A value that a call writes, and the call's name of the new value; empty if
+/// there is none.
+struct Write {
+  std::string value, result;
+};
+std::vector<Write> writesOf(const CallData &call);
+
 class TorchImporter : public Importer {
 public:
   TorchImporter(Program program, std::unique_ptr<ArchiveTensors> tensors,
@@ -33,26 +66,19 @@ public:
   Expected<ImportedModel> run();
 
   /// True if the value `name` holds complex numbers.
-  bool isComplex(const std::string &name) const;
+  bool isComplex(const std::string &name) const {
+    return holdsComplex(program, name);
+  }
 
 private:
   // In the order in which `run` calls them.
-  void dropChecks();
   void checkOperators();
   mlir::LogicalResult checkExample();
-  bool isOfComplex(const CallData &call) const;
   void findWrites();
   void refuseTrained(const StoredTensor &tensor);
   mlir::LogicalResult readTensors();
   mlir::FailureOr<std::vector<Declared>> inputs();
-  std::map<std::string, int64_t> proposedDims() const;
   mlir::LogicalResult importCalls();
-  /// A value that a call writes, and the call's name of the new value; empty if
-  /// there is none.
-  struct Write {
-    std::string value, result;
-  };
-  std::vector<Write> writesOf(const CallData &call) const;
   mlir::LogicalResult importWrite(Call &call, size_t index, ImportFn fn,
                                   llvm::ArrayRef<Write> writes);
   mlir::LogicalResult written(Call &call, size_t index,
@@ -71,24 +97,11 @@ private:
   declaredType(const std::string &name) const override;
 
   ArchiveTensors &archive() { return static_cast<ArchiveTensors &>(*store); }
-  const std::string &memoryOf(const std::string &name) const;
-  const std::string &nameOf(const std::string &name) const;
 
   Program program;
   /// The user's name of a symbol: "input_ids.1" for "s72".
   std::map<std::string, std::string> symbolNames;
-  /// Values of the same memory: for each, the first of them.
-  std::map<std::string, std::string> memory;
-  /// Values that are the same view of a memory: for each, the first of them.
-  std::map<std::string, std::string> same;
-  /// The origin of a view: its source, its call, and whether the call is
-  /// certain to make a view and not a copy.
-  struct View {
-    std::string of;
-    size_t call = 0;
-    bool isCertain = true;
-  };
-  std::map<std::string, View> views;
+  SharedNames shared;
   /// The last call that reads a value; the number of calls for a result.
   std::map<std::string, size_t> lastRead;
   /// Values that are read where gradients flow.

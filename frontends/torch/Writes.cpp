@@ -55,8 +55,7 @@ bool tmc::torch_import::movesStatistics(const CallData &call) {
   return given && given->kind == Arg::Bool && given->integer;
 }
 
-std::vector<TorchImporter::Write>
-TorchImporter::writesOf(const CallData &call) const {
+std::vector<Write> tmc::torch_import::writesOf(const CallData &call) {
   SmallVector<StringRef> names;
   if (flagOfStatistics(call.op()).empty())
     names = writtenArguments(call.target);
@@ -82,12 +81,12 @@ TorchImporter::writesOf(const CallData &call) const {
   return writes;
 }
 
-const std::string &TorchImporter::memoryOf(const std::string &name) const {
+const std::string &SharedNames::memoryOf(const std::string &name) const {
   auto found = memory.find(name);
   return found == memory.end() ? name : found->second;
 }
 
-const std::string &TorchImporter::nameOf(const std::string &name) const {
+const std::string &SharedNames::nameOf(const std::string &name) const {
   auto found = same.find(name);
   return found == same.end() ? name : found->second;
 }
@@ -205,13 +204,13 @@ void TorchImporter::findWrites() {
     std::vector<Write> writes = writesOf(call);
     for (const Write &write : writes) {
       if (!write.result.empty()) {
-        memory[write.result] = memoryOf(write.value);
-        same[write.result] = nameOf(write.value);
+        shared.memory[write.result] = shared.memoryOf(write.value);
+        shared.same[write.result] = shared.nameOf(write.value);
       }
-      auto root = stored.find(memoryOf(write.value));
+      auto root = stored.find(shared.memoryOf(write.value));
       if (root == stored.end())
         continue;
-      mutated[root->second->target] = root->first;
+      forward.mutated[root->second->target] = root->first;
       writer.try_emplace(root->second->target, i);
       lastRead[root->first] = program.calls.size(); // By the next step.
     }
@@ -223,13 +222,13 @@ void TorchImporter::findWrites() {
       continue;
     const std::string &self = call.arguments[0].second.text;
     for (const std::string &made : call.makes()) {
-      memory[made] = memoryOf(self);
-      views[made] = {self, i, sharing == Sharing::View};
+      shared.memory[made] = shared.memoryOf(self);
+      shared.views[made] = {self, i, sharing == Sharing::View};
     }
   }
   for (const OutputSpec &output : program.outputs)
     if (output.kind == OutputSpec::Mutation && !output.target.empty())
-      mutated[output.target] = output.value;
+      forward.mutated[output.target] = output.value;
 }
 
 /// Refuses a parameter that forward writes and the optimizer trains: the step
@@ -251,7 +250,7 @@ void TorchImporter::refuseTrained(const StoredTensor &tensor) {
 /// Sets `v` as the new value of `root`, and of its other names.
 void TorchImporter::setAll(const std::string &root, const Val &v) {
   scopes.back().values[root] = v;
-  for (const auto &[name, of] : same)
+  for (const auto &[name, of] : shared.same)
     if (of == root && lookup(name).kind != Val::Absent)
       scopes.back().values[name] = v;
 }
@@ -263,13 +262,14 @@ std::vector<std::string> TorchImporter::readLater(const std::string &self,
   std::vector<std::string> names;
   auto consider = [&](const std::string &name) {
     auto read = lastRead.find(name);
-    if (nameOf(name) != nameOf(self) && read != lastRead.end() &&
+    if (shared.nameOf(name) != shared.nameOf(self) && read != lastRead.end() &&
         read->second > index && lookup(name).kind != Val::Absent)
       names.push_back(name);
   };
-  consider(memoryOf(self)); // The memory's first name isn't in the table.
-  for (const auto &[name, of] : memory)
-    if (of == memoryOf(self) && name != of)
+  consider(
+      shared.memoryOf(self)); // The memory's first name isn't in the table.
+  for (const auto &[name, of] : shared.memory)
+    if (of == shared.memoryOf(self) && name != of)
       consider(name);
   return names;
 }
@@ -286,7 +286,7 @@ withPiece(Call &view, const std::string &made, const Val &base,
   int64_t rank = base.rank();
   // A write through a detached view must not change the gradients of the base.
   if (op == "detach")
-    return base.isTensor() && view.importer.isTrained(base.value)
+    return base.isTensor() && view.importer.forward.isTrained(base.value)
                ? FailureOr<Val>(failure())
                : piece;
   if (op == "slice") {
@@ -364,18 +364,19 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
                             "' of the same storage is read later: export "
                             "with run_decompositions()");
   };
-  std::set<std::string> fresh{nameOf(self)};
-  std::string at = nameOf(self);
-  for (auto view = views.find(at); view != views.end(); view = views.find(at)) {
+  std::set<std::string> fresh{shared.nameOf(self)};
+  std::string at = shared.nameOf(self);
+  for (auto view = shared.views.find(at); view != shared.views.end();
+       view = shared.views.find(at)) {
     if (!view->second.isCertain)
       return refuse(stale[0]);
     const CallData &data = program.calls[view->second.call];
     Call maker(*this, data, locationOf(data, context));
-    std::string base = nameOf(view->second.of);
+    std::string base = shared.nameOf(view->second.of);
     FailureOr<Val> whole =
         withPiece(maker, at, lookup(base), lookup(at),
                   [&](const std::string &name) { return lookup(name); });
-    if (failed(whole) && (failure || !refusals.empty()))
+    if (failed(whole) && (diagnostics.failure || !diagnostics.refusals.empty()))
       return mlir::failure();
     if (failed(whole) && data.op() == "detach")
       return call.unsupported("writes through a detached view of '" + base +
@@ -389,18 +390,18 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
   }
   std::function<LogicalResult(const std::string &)> refresh =
       [&](const std::string &root) -> LogicalResult {
-    auto view = views.find(root);
-    if (fresh.count(root) || view == views.end())
+    auto view = shared.views.find(root);
+    if (fresh.count(root) || view == shared.views.end())
       return success();
     if (!view->second.isCertain)
       return refuse(root);
-    if (failed(refresh(nameOf(view->second.of))))
+    if (failed(refresh(shared.nameOf(view->second.of))))
       return mlir::failure();
     const CallData &data = program.calls[view->second.call];
     for (const std::string &made : data.makes())
       scopes.back().values.erase(made);
     Call again(*this, data, locationOf(data, context));
-    if (failed(importerOf(data.op(), isOfComplex(data))(again)))
+    if (failed(importerOf(data.op(), isOfComplex(program, data))(again)))
       return mlir::failure();
     for (const std::string &made : data.makes()) {
       setAll(made, lookup(made));
@@ -409,7 +410,7 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
     return success();
   };
   for (const std::string &name : stale)
-    if (failed(refresh(nameOf(name))))
+    if (failed(refresh(shared.nameOf(name))))
       return mlir::failure();
   return success();
 }
@@ -419,7 +420,7 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
 LogicalResult TorchImporter::written(Call &call, size_t index,
                                      const std::string &value,
                                      const Val &next) {
-  setAll(nameOf(value), next);
+  setAll(shared.nameOf(value), next);
   std::vector<std::string> stale = readLater(value, index);
   return stale.empty() ? success() : spread(call, value, stale);
 }
@@ -434,8 +435,9 @@ LogicalResult TorchImporter::importWrite(Call &call, size_t index, ImportFn fn,
       return call.unsupported("writes " + Twine(writes.size()) +
                               " tensors, and has " +
                               Twine(call.data.makes().size()) + " results");
-    if (call.data.noGrad && !madeWithoutGrad.count(memoryOf(write.value)) &&
-        before.back().isTensor() && isTrained(before.back().value))
+    if (call.data.noGrad &&
+        !madeWithoutGrad.count(shared.memoryOf(write.value)) &&
+        before.back().isTensor() && forward.isTrained(before.back().value))
       return call.unsupported(
           "writes a value that has gradients where none are recorded "
           "(torch.no_grad()): make a new value in place of it");
@@ -452,7 +454,7 @@ LogicalResult TorchImporter::importWrite(Call &call, size_t index, ImportFn fn,
     if (failed(next))
       return mlir::failure();
     if (call.data.noGrad)
-      next = detached(*next, call.loc);
+      next = forward.detached(*next, call.loc);
     scopes.back().values[write.result] = *next;
     if (failed(written(call, index, write.value, *next)))
       return mlir::failure();
@@ -469,7 +471,8 @@ LogicalResult TorchImporter::moveStatistics(Call &call, size_t index,
     return mlir::failure();
   for (const Write &write : writes) {
     // Null for a tensor that is no buffer.
-    Value newest = newValueOf(storedBehind(lookup(write.value)));
+    Value newest =
+        forward.newValueOf(forward.storedBehind(lookup(write.value)));
     if (newest && failed(written(call, index, write.value, Val(newest))))
       return mlir::failure();
   }
@@ -483,27 +486,27 @@ void TorchImporter::cutGradients(const CallData &call, Location loc) {
     const Val v = lookup(name);
     if (!readWithGrad.count(name) || !v.isTensor() || !isFloat(v.type))
       continue;
-    bool isNewState = llvm::any_of(mutated, [&](const auto &entry) {
-      return entry.second == memoryOf(name);
+    bool isNewState = llvm::any_of(forward.mutated, [&](const auto &entry) {
+      return entry.second == shared.memoryOf(name);
     });
     auto detach = v.value.getDefiningOp<nn::DetachOp>();
     Value whole = detach ? detach.getInput() : v.value;
-    if (isTrained(whole) && !isNewState)
-      cut(whole);
-    scopes.back().values[name] = detached(v, loc);
+    if (forward.isTrained(whole) && !isNewState)
+      forward.cut(whole);
+    scopes.back().values[name] = forward.detached(v, loc);
   }
 }
 
 /// The last values of written tensors are their new values in the step.
 void TorchImporter::updateWritten() {
-  for (const auto &entry : mutated) {
-    auto found = tensorOf.find(entry.first());
+  for (const auto &entry : forward.mutated) {
+    auto found = forward.tensorOf.find(entry.first());
     const Val next = lookup(entry.second);
-    if (found == tensorOf.end() || !next.isTensor())
+    if (found == forward.tensorOf.end() || !next.isTensor())
       continue;
-    const StoredTensor &tensor = tensors[found->second];
+    const StoredTensor &tensor = forward.tensors[found->second];
     if (tensor.argument && next.value.getType() == tensor.argument.getType() &&
-        newValueOf(found->second))
-      updateState(Val(Value(tensor.argument)), next.value);
+        forward.newValueOf(found->second))
+      forward.updateState(Val(Value(tensor.argument)), next.value);
   }
 }

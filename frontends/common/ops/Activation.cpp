@@ -160,9 +160,9 @@ FailureOr<Val> tmc::frontend::clamp(Site &s, const Val &in,
       return high ? std::min(v, *high) : v;
     };
     if (isFloat(x.type()))
-      return Val(Array::mapFloats(x.type(), {x},
-                                  [&](Doubles v) { return clip(v[0]); }));
-    return Val(Array::mapInts(x.type(), {x}, [&](Ints v) {
+      return Val(
+          mapFloats(x.type(), {x}, [&](Doubles v) { return clip(v[0]); }));
+    return Val(mapInts(x.type(), {x}, [&](Ints v) {
       return static_cast<int64_t>(clip(static_cast<double>(v[0])));
     }));
   }

@@ -282,7 +282,7 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
   // A mask gets no gradient, a bias gets one.
   Val trained;
   if (a.mask.isTensor() && isFloat(a.mask.type) &&
-      s.importer.isTrained(a.mask.value))
+      s.importer.forward.isTrained(a.mask.value))
     trained = std::exchange(a.mask, Val());
   Positions positions;
   ASSIGN_OR_FAIL(Val allowed, maskWithBounds(s, a, qd[1], kd[1], positions));
@@ -299,15 +299,15 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
   if (a.dropout != 0) {
     if (!(a.dropout > 0 && a.dropout < 1))
       return s.unsupported("dropout of " + std::to_string(a.dropout));
-    seed = s.importer.seed();
-    samples = s.importer.samples();
+    seed = s.importer.forward.seed();
+    samples = s.importer.forward.samples();
     if (!seed || !samples)
       return failure();
-    if (qd[0] % s.importer.batchSize())
+    if (qd[0] % s.importer.forward.batch)
       return s.unsupported("dropout in " + Twine(qd[0]) +
                            " rows for a batch of " +
-                           Twine(s.importer.batchSize()));
-    stream = s.importer.nextStream();
+                           Twine(s.importer.forward.batch));
+    stream = s.importer.forward.nextStream();
   }
   return nn::AttentionOp::create(s.b, s.loc, a.query, a.key, a.value, mask,
                                  /*groups=*/Value(), /*prefix=*/Value(), seed,

@@ -89,7 +89,7 @@ static constexpr double kErrorFit[] = {
 /// The gradient is that of the function, not of its fit: y + slope * (x - x),
 /// where only the first x has a gradient.
 FailureOr<Val> tmc::frontend::complementaryError(Site &s, const Val &in) {
-  Val fixed = s.importer.detached(in, s.loc);
+  Val fixed = s.importer.forward.detached(in, s.loc);
   Expression live(s, in), x(s, fixed), size = x.of(absolute);
   Expression t = 1 / (size * 0.5 + 1);
   Expression fit = t.number(0);

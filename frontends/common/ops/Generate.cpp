@@ -68,10 +68,9 @@ FailureOr<Val> tmc::frontend::diagonal(Site &s, int64_t rows, int64_t columns,
   if (rows < 0 || columns < 0 || (columns && rows > kMaxFoldElements / columns))
     return s.unsupported("a matrix of " + Twine(rows) + " x " + Twine(columns));
   Dims dims{rows, columns};
-  return Val(
-      Array::mapInts(ElementType::Bool, {iota(dims, 0), iota(dims, 1)},
+  return Val(mapInts(ElementType::Bool, {iota(dims, 0), iota(dims, 1)},
                      [&](Ints at) -> int64_t { return at[1] - at[0] == k; })
-          .cast(type));
+                 .cast(type));
 }
 
 FailureOr<Val> tmc::frontend::cumulativeSum(Site &s, const Val &x,
@@ -114,12 +113,12 @@ FailureOr<Val> tmc::frontend::cumulativeSum(Site &s, const Val &x,
   // y[.., i, ..] = sum over j of x[.., j, ..] where j is at or before i.
   if (size > kMaxFoldElements / size)
     return s.unsupported("a running sum over " + Twine(size) + " elements");
-  Array counts = Array::mapInts(
-      ElementType::Bool, {iota({size, size}, 0), iota({size, size}, 1)},
-      [&](Ints at) -> int64_t {
-        int64_t ahead = reverse ? at[1] - at[0] : at[0] - at[1];
-        return exclusive ? ahead > 0 : ahead >= 0;
-      });
+  Array counts =
+      mapInts(ElementType::Bool, {iota({size, size}, 0), iota({size, size}, 1)},
+              [&](Ints at) -> int64_t {
+                int64_t ahead = reverse ? at[1] - at[0] : at[0] - at[1];
+                return exclusive ? ahead > 0 : ahead >= 0;
+              });
   Dims withRow(x.dims), column(x.dims), mask(x.rank() + 1, 1);
   withRow.insert(withRow.begin() + axis, size);
   column.insert(column.begin() + axis, 1);

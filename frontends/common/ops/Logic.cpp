@@ -105,7 +105,7 @@ FailureOr<Val> tmc::frontend::negation(Site &s, const Val &x) {
 
 /// 2^n in `type`; 2^63 is the smallest 64-bit number.
 static Array powersOfTwo(ElementType type, const Array &exponents) {
-  return Array::mapInts(type, {exponents}, [](Ints n) -> int64_t {
+  return mapInts(type, {exponents}, [](Ints n) -> int64_t {
     return static_cast<int64_t>(uint64_t(1) << n[0]);
   });
 }
@@ -122,15 +122,13 @@ FailureOr<Val> tmc::frontend::shiftedBits(Site &s, const Val &x,
   const int64_t bits = 8 * sizeInFile(x.type);
   const bool isSigned = x.type != ElementType::U8 && x.type != ElementType::U16;
   auto isInside = [=](int64_t n) { return n >= 0 && n < bits; };
-  Array inside =
-      Array::mapInts(ElementType::Bool, {given},
-                     [=](Ints n) -> int64_t { return isInside(n[0]); });
+  Array inside = mapInts(ElementType::Bool, {given},
+                         [=](Ints n) -> int64_t { return isInside(n[0]); });
   Val zero(Array::splatInt(x.type, {}, 0));
   if (isLeft) {
     Array exponents =
-        Array::mapInts(ElementType::I64, {given}, [=](Ints n) -> int64_t {
-          return isInside(n[0]) ? n[0] : 0;
-        });
+        mapInts(ElementType::I64, {given},
+                [=](Ints n) -> int64_t { return isInside(n[0]) ? n[0] : 0; });
     ASSIGN_OR_FAIL(Val y,
                    multiply(s, {x, Val(powersOfTwo(x.type, exponents))}));
     return where(s, Val(inside), y, zero);
@@ -139,7 +137,7 @@ FailureOr<Val> tmc::frontend::shiftedBits(Site &s, const Val &x,
   const int64_t first = bits / 2 - 1;
   for (bool isFirst : {true, false}) {
     Array exponents =
-        Array::mapInts(ElementType::I64, {given}, [=](Ints n) -> int64_t {
+        mapInts(ElementType::I64, {given}, [=](Ints n) -> int64_t {
           int64_t all = isInside(n[0]) ? n[0] : bits - 1;
           int64_t part = std::min(all, first);
           return isFirst ? part : all - part;
@@ -193,13 +191,13 @@ FailureOr<Val> tmc::frontend::where(Site &s, const Val &condition, const Val &x,
       ASSIGN_OR_FAIL(Array array, s.arrayOf(v));
       arrays.push_back(array.broadcastTo(shape));
     }
-    const bool small = Array::mappedElements(arrays) <= kMaxFoldElements;
+    const bool small = mappedElements(arrays) <= kMaxFoldElements;
     if (small && isFloat(in[1].type))
-      return Val(Array::mapFloats(
-          in[1].type, arrays, [](Doubles x) { return x[0] ? x[1] : x[2]; }));
+      return Val(mapFloats(in[1].type, arrays,
+                           [](Doubles x) { return x[0] ? x[1] : x[2]; }));
     if (small)
-      return Val(Array::mapInts(in[1].type, arrays,
-                                [](Ints x) { return x[0] ? x[1] : x[2]; }));
+      return Val(mapInts(in[1].type, arrays,
+                         [](Ints x) { return x[0] ? x[1] : x[2]; }));
   }
   SmallVector<Value> values;
   for (const Val &v : in) {

@@ -162,13 +162,13 @@ FailureOr<Val> tmc::frontend::batchNormByStatistics(Site &s,
   ASSIGN_OR_FAIL(Value x, s.materialise(norm.x));
   ASSIGN_OR_FAIL(Value scale, s.materialise(norm.scale));
   ASSIGN_OR_FAIL(Value shift, s.materialise(norm.shift));
-  if (s.importer.isStored(norm.mean))
+  if (s.importer.forward.isStored(norm.mean))
     s.importer.warn(s.label() +
                     " is in inference mode: its statistics stay as they are");
   ASSIGN_OR_FAIL(Value mean, s.materialise(norm.mean));
-  s.importer.fixState(norm.mean, "zeros");
+  s.importer.forward.fixState(norm.mean, "zeros");
   ASSIGN_OR_FAIL(Value variance, s.materialise(norm.variance));
-  s.importer.fixState(norm.variance, "ones");
+  s.importer.forward.fixState(norm.variance, "ones");
   auto type = nn::tensorType(x);
   auto channels = [&](Value v) {
     return nn::broadcastTo(s.b, s.loc, v, type, {1});
@@ -189,12 +189,12 @@ tmc::frontend::batchNormByBatch(Site &s, const BatchNorm &norm) {
   ASSIGN_OR_FAIL(Value scale, s.materialise(norm.scale));
   ASSIGN_OR_FAIL(Value shift, s.materialise(norm.shift));
   // If the module has no running statistics, nothing reads the old ones.
-  bool isState =
-      s.importer.isStored(norm.mean) && s.importer.isStored(norm.variance);
+  bool isState = s.importer.forward.isStored(norm.mean) &&
+                 s.importer.forward.isStored(norm.variance);
   FailureOr<Value> mean =
-      isState ? s.importer.stateOf(norm.mean) : s.like(scale, 0);
+      isState ? s.importer.forward.stateOf(norm.mean) : s.like(scale, 0);
   FailureOr<Value> variance =
-      isState ? s.importer.stateOf(norm.variance) : s.like(scale, 1);
+      isState ? s.importer.forward.stateOf(norm.variance) : s.like(scale, 1);
   if (failed(mean) || failed(variance))
     return failure();
   auto op =
@@ -202,8 +202,8 @@ tmc::frontend::batchNormByBatch(Site &s, const BatchNorm &norm) {
                               s.b.getF64FloatAttr(norm.epsilon),
                               s.b.getF64FloatAttr(norm.momentum), UnitAttr());
   if (isState) {
-    s.importer.updateState(norm.mean, op.getNewMean());
-    s.importer.updateState(norm.variance, op.getNewVar());
+    s.importer.forward.updateState(norm.mean, op.getNewMean());
+    s.importer.forward.updateState(norm.variance, op.getNewVar());
   }
   return BatchNormResults{op.getResult(), op.getNewMean(), op.getNewVar(),
                           op.getMean()};

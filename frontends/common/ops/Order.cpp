@@ -366,8 +366,8 @@ FailureOr<Val> tmc::frontend::histogram(Site &s, const Val &x, int64_t bins,
   ASSIGN_OR_FAIL(Val from, castTo(s, Val(iota({bins, 1}, 0)), type));
   ASSIGN_OR_FAIL(Val to, add(s, {from, splat(1)}));
   Array isLastBin =
-      Array::mapInts(ElementType::Bool, {iota({bins, 1}, 0)},
-                     [&](Ints i) -> int64_t { return i[0] == bins - 1; });
+      mapInts(ElementType::Bool, {iota({bins, 1}, 0)},
+              [&](Ints i) -> int64_t { return i[0] == bins - 1; });
   ASSIGN_OR_FAIL(Val isTop, equals(s, {place, splat(bins)}));
   ASSIGN_OR_FAIL(isTop, conjunction(s, {isTop, Val(isLastBin)}));
   ASSIGN_OR_FAIL(Val isAbove, greaterOrEqual(s, {place, from}));

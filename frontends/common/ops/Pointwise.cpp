@@ -47,10 +47,10 @@ FailureOr<Val> tmc::frontend::pointwise(Site &s, ArrayRef<Val> operands,
       ASSIGN_OR_FAIL(Array array, s.arrayOf(v));
       arrays.push_back(array.broadcastTo(shape));
     }
-    if (Array::mappedElements(arrays) <= kMaxFoldElements) {
+    if (mappedElements(arrays) <= kMaxFoldElements) {
       ElementType result = p.compares ? ElementType::Bool : type;
-      return Val(isFloat(type) ? Array::mapFloats(result, arrays, p.floats)
-                               : Array::mapInts(result, arrays, p.ints));
+      return Val(isFloat(type) ? mapFloats(result, arrays, p.floats)
+                               : mapInts(result, arrays, p.ints));
     }
   }
   SmallVector<Value> values;

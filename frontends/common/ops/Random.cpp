@@ -10,11 +10,12 @@ using namespace tmc::frontend;
 /// Dimension 0 of an nn.random result must be a whole number of rows per
 /// sample.
 FailureOr<Value> tmc::frontend::uniform(Site &s, ArrayRef<int64_t> dims) {
-  Value seed = s.importer.seed(), samples = s.importer.samples();
+  Value seed = s.importer.forward.seed(),
+        samples = s.importer.forward.samples();
   if (!seed || !samples)
     return failure();
   Type element = s.b.getF32Type();
-  int64_t batch = s.importer.batchSize(), count = 1;
+  int64_t batch = s.importer.forward.batch, count = 1;
   for (int64_t dim : dims)
     count *= dim;
   if (count % batch)
@@ -24,7 +25,7 @@ FailureOr<Value> tmc::frontend::uniform(Site &s, ArrayRef<int64_t> dims) {
   if (dims.empty() || dims[0] % batch)
     drawn = {count};
   Value u = nn::RandomOp::create(s.b, s.loc, s.tensorType(drawn, element), seed,
-                                 samples, s.importer.nextStream());
+                                 samples, s.importer.forward.nextStream());
   return s.reshape(u, dims);
 }
 

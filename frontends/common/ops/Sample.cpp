@@ -303,7 +303,7 @@ FailureOr<Val> tmc::frontend::poolBoxes(Site &s, const BoxPool &p) {
 /// of [KH, KW, OH, OW]: [1, number of elements].
 static Val restingPlaces(const Window &w, ArrayRef<int64_t> dims, int axis) {
   Array in = iota(dims, axis), out = iota(dims, 2 + axis);
-  Array at = Array::mapInts(ElementType::I64, {in, out}, [&](Ints i) {
+  Array at = mapInts(ElementType::I64, {in, out}, [&](Ints i) {
     return i[0] * w.dilations[axis] + i[1] * w.strides[axis] - w.padding[axis];
   });
   return Val(at.reshaped({1, at.size()}));

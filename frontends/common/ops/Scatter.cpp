@@ -234,7 +234,9 @@ static FailureOr<Val> byExtremes(Site &s, const Rows &rows, Joining how,
                                  bool withOld) {
   ASSIGN_OR_FAIL(Table table, tableOf(s, rows));
   const bool isMax = how == Joining::Max;
-  auto still = [&](const Val &v) { return s.importer.detached(v, s.loc); };
+  auto still = [&](const Val &v) {
+    return s.importer.forward.detached(v, s.loc);
+  };
   Val none(Array::splat(rows.data.type, {}, isMax ? -INFINITY : INFINITY));
   Val old = still(rows.data), fixed = still(rows.updates);
   ASSIGN_OR_FAIL(Val all, table.filled(s, fixed, none));

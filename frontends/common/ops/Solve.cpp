@@ -135,7 +135,8 @@ static FailureOr<Eliminated> eliminate(Site &s, const Val &a) {
 
 /// The inverse of `a` without a gradient.
 static FailureOr<Val> detachedInverse(Site &s, const Val &a) {
-  ASSIGN_OR_FAIL(Eliminated done, eliminate(s, s.importer.detached(a, s.loc)));
+  ASSIGN_OR_FAIL(Eliminated done,
+                 eliminate(s, s.importer.forward.detached(a, s.loc)));
   return done.inverse;
 }
 
@@ -164,7 +165,7 @@ FailureOr<Val> tmc::frontend::solve(Site &s, const Val &given,
   ASSIGN_OR_FAIL(Val a, castTo(s, given, wideType(given.type)));
   ASSIGN_OR_FAIL(Val b, castTo(s, right, a.type));
   ASSIGN_OR_FAIL(Val x, detachedInverse(s, a));
-  ASSIGN_OR_FAIL(Val z, matmul(s, x, s.importer.detached(b, s.loc)));
+  ASSIGN_OR_FAIL(Val z, matmul(s, x, s.importer.forward.detached(b, s.loc)));
   ASSIGN_OR_FAIL(Val product, matmul(s, a, z));
   ASSIGN_OR_FAIL(Val rest, subtract(s, {b, product}));
   ASSIGN_OR_FAIL(Val step, matmul(s, x, rest));
@@ -214,7 +215,7 @@ FailureOr<Val> tmc::frontend::cholesky(Site &s, const Val &given) {
   ASSIGN_OR_FAIL(Val a, castTo(s, given, wideType(given.type)));
   // The lower triangle determines a symmetric matrix; of each pair of elements,
   // both get half of the gradient.
-  ASSIGN_OR_FAIL(Val known, triangle(s, s.importer.detached(a, s.loc),
+  ASSIGN_OR_FAIL(Val known, triangle(s, s.importer.forward.detached(a, s.loc),
                                      /*upper=*/false, 0));
   ASSIGN_OR_FAIL(Val l, factor(s, known));
   ASSIGN_OR_FAIL(Val x, detachedInverse(s, l));
@@ -229,7 +230,7 @@ FailureOr<Val> tmc::frontend::cholesky(Site &s, const Val &given) {
   ASSIGN_OR_FAIL(Val still, live.value());
   // A's value is that of its lower triangle, but both triangles get its
   // gradient.
-  still = s.importer.detached(still, s.loc);
+  still = s.importer.forward.detached(still, s.loc);
   Expression rest = Expression(s, whole) - Expression(s, product) + live -
                     Expression(s, still);
   ASSIGN_OR_FAIL(Val change, rest.value());
@@ -276,7 +277,7 @@ static FailureOr<Val> productOf(Site &s, const Val &row) {
 static FailureOr<Val> logSlope(Site &s, const Val &a, const Val &x) {
   ASSIGN_OR_FAIL(Val xt, swapped(s, x));
   Expression change =
-      Expression(s, a) - Expression(s, s.importer.detached(a, s.loc));
+      Expression(s, a) - Expression(s, s.importer.forward.detached(a, s.loc));
   ASSIGN_OR_FAIL(Val slopes, (Expression(s, xt) * change).value());
   return sumOfAll(s, slopes);
 }
@@ -286,7 +287,8 @@ FailureOr<LogDeterminant> tmc::frontend::logDeterminant(Site &s,
   if (failed(rowsOf(s, given, "determinants")))
     return failure();
   ASSIGN_OR_FAIL(Val a, castTo(s, given, wideType(given.type)));
-  ASSIGN_OR_FAIL(Eliminated done, eliminate(s, s.importer.detached(a, s.loc)));
+  ASSIGN_OR_FAIL(Eliminated done,
+                 eliminate(s, s.importer.forward.detached(a, s.loc)));
   ASSIGN_OR_FAIL(Expression parity, parityOf(s, done, a.type));
   ASSIGN_OR_FAIL(Val signs, signOf(s, done.pivots));
   ASSIGN_OR_FAIL(Val sign, productOf(s, signs));
@@ -311,7 +313,8 @@ FailureOr<Val> tmc::frontend::determinant(Site &s, const Val &given) {
   if (n <= kMaxMinorSize)
     return determinantByMinors(s, given);
   ASSIGN_OR_FAIL(Val a, castTo(s, given, wideType(given.type)));
-  ASSIGN_OR_FAIL(Eliminated done, eliminate(s, s.importer.detached(a, s.loc)));
+  ASSIGN_OR_FAIL(Eliminated done,
+                 eliminate(s, s.importer.forward.detached(a, s.loc)));
   ASSIGN_OR_FAIL(Expression parity, parityOf(s, done, a.type));
   ASSIGN_OR_FAIL(Val product, productOf(s, done.pivots));
   ASSIGN_OR_FAIL(Val slope, logSlope(s, a, done.inverse));

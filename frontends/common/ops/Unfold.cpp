@@ -143,8 +143,8 @@ FailureOr<Val> tmc::frontend::placesOfMaxima(Site &s, const Val &x,
   int64_t stride = 1;
   for (int64_t i = 2; i < x.rank(); ++i) {
     int64_t d = byColumns ? i : x.rank() + 1 - i;
-    place = Array::mapInts(ElementType::I64, {place, iota(spatial, d)},
-                           [&](Ints v) { return v[0] + v[1] * stride; });
+    place = mapInts(ElementType::I64, {place, iota(spatial, d)},
+                    [&](Ints v) { return v[0] + v[1] * stride; });
     stride *= x.dims[d];
   }
   // The innermost dimension first: among equal elements, the first of each row,
@@ -165,9 +165,9 @@ FailureOr<Val> tmc::frontend::placesOfMaxima(Site &s, const Val &x,
   Dims lead(x.rank(), 1);
   lead[0] = x.dims[0];
   lead[1] = x.dims[1];
-  Array first = Array::mapInts(
-      ElementType::I64, {iota(lead, 0), iota(lead, 1)},
-      [&](Ints v) { return (v[0] * x.dims[1] + v[1]) * stride; });
+  Array first =
+      mapInts(ElementType::I64, {iota(lead, 0), iota(lead, 1)},
+              [&](Ints v) { return (v[0] * x.dims[1] + v[1]) * stride; });
   return add(s, {places, Val(first)});
 }
 

@@ -236,7 +236,7 @@ static LogicalResult importReverseSequence(Node &n) {
   Array length =
       Array::ofInts(ElementType::I64, wide, {lengths.begin(), lengths.end()})
           .broadcastTo(x.dims);
-  Array places = Array::mapInts(ElementType::I64, {steps, length}, [](Ints v) {
+  Array places = mapInts(ElementType::I64, {steps, length}, [](Ints v) {
     return v[0] < v[1] ? v[1] - 1 - v[0] : v[0];
   });
   return n.set(gatherElements(n, x, Val(places), time));

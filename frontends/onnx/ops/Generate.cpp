@@ -136,7 +136,7 @@ static LogicalResult importIf(Node &n) {
   const auto *branch = n.attribute(name);
   if (!branch || !branch->has_g())
     return n.error("has no " + Twine(name));
-  return n.reader.importBranch(n, branch->g());
+  return importBranch(n, branch->g());
 }
 static Register conditional("If", importIf);
 
@@ -147,7 +147,7 @@ static LogicalResult importLoop(Node &n) {
   const auto *body = n.attribute("body");
   if (!body || !body->has_g())
     return n.error("has no body");
-  return n.reader.importLoop(n, body->g());
+  return importLoop(n, body->g());
 }
 static Register loop("Loop", importLoop);
 
@@ -155,7 +155,7 @@ static LogicalResult importScan(Node &n) {
   const auto *body = n.attribute("body");
   if (!body || !body->has_g())
     return n.error("has no body");
-  return n.reader.importScan(n, body->g());
+  return importScan(n, body->g());
 }
 static Register scan("Scan", importScan);
 
@@ -164,6 +164,6 @@ static LogicalResult importSequenceMap(Node &n) {
   const auto *body = n.attribute("body");
   if (!body || !body->has_g())
     return n.error("has no body");
-  return n.reader.importSequenceMap(n, body->g());
+  return importSequenceMap(n, body->g());
 }
 static Register sequenceMap("SequenceMap", importSequenceMap);

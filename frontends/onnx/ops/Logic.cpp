@@ -87,7 +87,7 @@ static LogicalResult importBitCast(Node &n) {
   if (!n.foldable(x))
     return n.unsupported("the bits of what a step computes");
   ASSIGN_OR_FAIL(Array array, n.arrayOf(x));
-  return n.set(Val(array.bitsAs(*to)));
+  return n.set(Val(bitsAs(array, *to)));
 }
 static Register bitCast("BitCast", importBitCast);
 

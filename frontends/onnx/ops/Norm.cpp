@@ -154,11 +154,11 @@ static LogicalResult importBatchNormalization(Node &n) {
   bool training =
       n.opset < 14 ? n.numOutputs() > 1 : n.intAttr("training_mode", 0) != 0;
   // The dynamo exporter marks training only in the graph's signature.
-  training |= n.importer.isMutated(n.input(3));
+  training |= n.importer.forward.isMutated(n.input(3));
   if (!training)
     return n.set(batchNormByStatistics(n, norm));
-  bool isStored =
-      n.importer.isStored(norm.mean) && n.importer.isStored(norm.variance);
+  bool isStored = n.importer.forward.isStored(norm.mean) &&
+                  n.importer.forward.isStored(norm.variance);
   if (!isStored && (n.isUsed(1) || n.isUsed(2)))
     return n.unsupported("running statistics that are no initializers");
   // ONNX's momentum weighs the old value, nn's the new one.

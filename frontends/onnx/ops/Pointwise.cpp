@@ -101,7 +101,7 @@ static Register isInf("IsInf", importIsInf);
 static LogicalResult importIdentity(Node &n) {
   std::optional<TorchCall> call = torchCallOf(n.proto);
   if (call && call->calls("aten.detach"))
-    return n.set(n.importer.detached(n.input(0), n.loc));
+    return n.set(n.importer.forward.detached(n.input(0), n.loc));
   return n.set(n.input(0));
 }
 static Register identity("Identity", importIdentity);

@@ -80,7 +80,7 @@ static RegisterComplex to("to", importTo);
 static RegisterComplex toCopy("_to_copy", importTo);
 
 static LogicalResult importDetach(Call &c) {
-  return c.set(c.importer.detached(c.tensor("self"), c.loc));
+  return c.set(c.importer.forward.detached(c.tensor("self"), c.loc));
 }
 static RegisterComplex detach("detach", importDetach);
 

@@ -48,7 +48,7 @@ enum Mode { Sum = 0, Mean = 1, Max = 2 }; // ATen's numbers.
 
 static FailureOr<Bags> bagsOf(Call &c, int64_t count) {
   ASSIGN_OR_FAIL(bool withLast, c.flag("include_last_offset", false));
-  ASSIGN_OR_FAIL(Array starts, c.known(c.tensor("offsets")));
+  ASSIGN_OR_FAIL(Array starts, known(c, c.tensor("offsets")));
   Bags bags;
   bags.count = count;
   bags.begins = starts.ints();
@@ -145,7 +145,7 @@ static LogicalResult importEmbeddingBag(Call &c) {
   if (weight.rank() != 2 || mode < Sum || mode > Max)
     return c.error("a table of shape " + str(weight.dims) + ", mode " +
                    Twine(mode));
-  for (size_t i = 1; i < c.numResults(); ++i)
+  for (size_t i = 1; i < c.data.results.size(); ++i)
     if (c.isUsed(i))
       return c.unsupported("what the bags were");
   if (indices.rank() != 1)

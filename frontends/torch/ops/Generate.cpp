@@ -16,7 +16,7 @@ using namespace tmc::torch_import;
 /// A number's default type.
 static ElementType typeOf(Call &c, const std::string &name) {
   ElementType type = c.tensor(name).type;
-  return isFloat(type) && c.isNumber(name) ? ElementType::F32 : type;
+  return isFloat(type) && isNumber(c, name) ? ElementType::F32 : type;
 }
 
 static LogicalResult importArange(Call &c) {
@@ -208,7 +208,7 @@ static Register symNumel("sym_numel", importSymNumel);
 
 /// The number in a tensor of one element.
 static LogicalResult importItem(Call &c) {
-  ASSIGN_OR_FAIL(Array array, c.known(c.tensor("self")));
+  ASSIGN_OR_FAIL(Array array, known(c, c.tensor("self")));
   if (array.size() != 1)
     return c.error("takes a number of shape " + str(array.dims()));
   return c.set(Val(array.reshaped({})));

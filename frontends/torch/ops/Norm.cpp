@@ -15,7 +15,7 @@ using namespace tmc::torch_import;
 /// Reports "unsupported" if a result from `first` on is used: these are
 /// statistics that only a backward pass needs.
 static LogicalResult checkUnused(Call &c, size_t first) {
-  for (size_t i = first; i < c.numResults(); ++i)
+  for (size_t i = first; i < c.data.results.size(); ++i)
     if (c.isUsed(i))
       return c.unsupported("result " + Twine(i));
   return success();
@@ -135,12 +135,12 @@ static LogicalResult batchNorm(Call &c, bool training) {
   for (size_t i : {1, 2})
     if (c.isUsed(i))
       return c.unsupported("result " + Twine(i));
-  if (c.isUsed(3) && !c.importer.isStored(norm.mean))
+  if (c.isUsed(3) && !c.importer.forward.isStored(norm.mean))
     return c.unsupported("running statistics that are no buffers");
   ASSIGN_OR_FAIL(BatchNormResults results, batchNormByBatch(c, norm));
-  if (c.numResults() > 3 && failed(c.set(3, Val(results.newMean))))
+  if (c.data.results.size() > 3 && failed(c.set(3, Val(results.newMean))))
     return failure();
-  if (c.numResults() > 4 && failed(c.set(4, Val(results.newVariance))))
+  if (c.data.results.size() > 4 && failed(c.set(4, Val(results.newVariance))))
     return failure();
   return c.set(Val(results.y));
 }

@@ -200,7 +200,7 @@ static LogicalResult importQuantile(Call &c) {
   const Val q = c.tensor("q");
   if (q.rank() > 1)
     return c.error("quantiles at shape " + str(q.dims));
-  ASSIGN_OR_FAIL(Array shares, c.known(q));
+  ASSIGN_OR_FAIL(Array shares, known(c, q));
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
   ASSIGN_OR_FAIL(Between how, betweenOf(c));
   const int64_t rank = x.rank();

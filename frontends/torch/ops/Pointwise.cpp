@@ -269,8 +269,8 @@ static FailureOr<std::optional<double>> bound(Call &c, const char *name) {
 
 /// Bounds are numbers, or tensors.
 static LogicalResult importClamp(Call &c) {
-  if ((c.has("min") && !c.isNumber("min")) ||
-      (c.has("max") && !c.isNumber("max"))) {
+  if ((c.has("min") && !isNumber(c, "min")) ||
+      (c.has("max") && !isNumber(c, "max"))) {
     SmallVector<std::string> names{"self"};
     for (const char *name : {"min", "max"})
       if (c.has(name))

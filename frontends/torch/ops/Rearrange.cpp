@@ -160,6 +160,6 @@ static LogicalResult importMeshgrid(Call &c) {
   }
   if (isTurned)
     std::swap(vectors[0], vectors[1]);
-  return c.setList(vectors);
+  return setList(c, vectors);
 }
 static Register meshgrid("meshgrid", importMeshgrid);

@@ -42,7 +42,7 @@ static LogicalResult upsample(Call &c, ResizeRule rule,
   if (hasSizes) {
     ASSIGN_OR_FAIL(wanted, c.integers("output_size", std::nullopt));
   }
-  ASSIGN_OR_FAIL(SmallVector<double> factors, c.numbers("scale_factors"));
+  ASSIGN_OR_FAIL(SmallVector<double> factors, numbers(c, "scale_factors"));
   if (hasSizes ? wanted.size() != axes.size() : factors.size() != axes.size())
     return c.unsupported("resizing shape " + str(x.dims));
   ASSIGN_OR_FAIL(auto beside, givenFactors(c, axes.size()));

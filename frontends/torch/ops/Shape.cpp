@@ -24,7 +24,7 @@ static Register liftFreshCopy("lift_fresh_copy", importSelf);
 static Register liftFresh("lift_fresh", importSelf);
 
 static LogicalResult importDetach(Call &c) {
-  return c.set(c.importer.detached(c.tensor("self"), c.loc));
+  return c.set(c.importer.forward.detached(c.tensor("self"), c.loc));
 }
 static Register detach("detach", importDetach);
 
@@ -294,7 +294,7 @@ static LogicalResult importBroadcastTensors(Call &c) {
   for (Val &v : values) {
     ASSIGN_OR_FAIL(v, expand(c, v, common));
   }
-  return c.setList(values);
+  return setList(c, values);
 }
 static Register broadcastTensors("broadcast_tensors", importBroadcastTensors);
 
@@ -386,7 +386,7 @@ static Register narrow("narrow", importNarrow);
 static LogicalResult pieces(Call &c, int64_t dim, ArrayRef<int64_t> lengths) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts,
                  cut(c, c.tensor("self"), dim, lengths));
-  return c.setList(parts);
+  return setList(c, parts);
 }
 
 static LogicalResult importSplit(Call &c) {
@@ -476,7 +476,7 @@ static LogicalResult importUnbind(Call &c) {
   for (Val &part : parts) {
     ASSIGN_OR_FAIL(part, squeeze(c, part, Dims{dim}));
   }
-  return c.setList(parts);
+  return setList(c, parts);
 }
 static Register unbind("unbind", importUnbind);
 
@@ -543,7 +543,7 @@ static LogicalResult widened(Call &c, int64_t rank) {
   for (Val &v : values) {
     ASSIGN_OR_FAIL(v, atLeast(c, v, rank));
   }
-  return c.setList(values);
+  return setList(c, values);
 }
 static LogicalResult importAtLeast1(Call &c) { return widened(c, 1); }
 static Register atLeast1("atleast_1d", importAtLeast1);

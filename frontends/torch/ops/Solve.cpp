@@ -35,7 +35,7 @@ static FailureOr<Val> swapped(Call &c, const Val &x) {
 /// Results from `first` on are intermediate values of a factorization.
 static LogicalResult refuseFrom(Call &c, size_t first) {
   c.ignore({"check_errors"}); // A step raises none.
-  for (size_t i = first; i < c.numResults(); ++i)
+  for (size_t i = first; i < c.data.results.size(); ++i)
     if (c.isUsed(i))
       return c.unsupported("result " + Twine(i) + " of a factorization");
   return success();

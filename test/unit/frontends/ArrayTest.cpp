@@ -51,11 +51,11 @@ TEST(Array, WorkIsDoneOnce) {
   Array wide = iota({4}).broadcastTo({int64_t(1) << 38, 4});
   EXPECT_EQ(wide.distinct(), 4);
   int calls = 0;
-  Array doubled = Array::mapInts(ElementType::I64, {wide, wide},
-                                 [&](llvm::ArrayRef<int64_t> x) {
-                                   ++calls;
-                                   return x[0] + x[1];
-                                 });
+  Array doubled =
+      mapInts(ElementType::I64, {wide, wide}, [&](llvm::ArrayRef<int64_t> x) {
+        ++calls;
+        return x[0] + x[1];
+      });
   EXPECT_EQ(calls, 4);
   EXPECT_EQ(doubled.dims()[0], int64_t(1) << 38);
   EXPECT_EQ(doubled.sliced(0, 5, 1, 1).ints(), (Values{0, 2, 4, 6}));
