@@ -4,6 +4,7 @@
 #include "frontends/Checked.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -136,6 +137,7 @@ private:
   int64_t integer(const json::Object &in, StringRef key);
   Arg argument(const json::Value &value);
   Arg list(const json::Value &value, StringRef element);
+  Arg sizes(const json::Value &value);
   TensorMeta meta(const json::Object &in);
   CallData call(const json::Object &in);
   void readBlock(const json::Object &graph, Block &block);
@@ -219,6 +221,36 @@ static std::optional<double> floatOf(const json::Value &value) {
   return std::nullopt;
 }
 
+/// The kind of each element of a list of kind `kind`, "" if each element says
+/// its own; nothing if `kind` is no list.
+static std::optional<StringRef> elementKind(StringRef kind) {
+  return llvm::StringSwitch<std::optional<StringRef>>(kind)
+      .Case("as_tensors", StringRef("as_tensor"))
+      .Case("as_optional_tensors", StringRef(""))
+      .Case("as_ints", StringRef("as_int"))
+      .Case("as_floats", StringRef("as_float"))
+      .Case("as_bools", StringRef("as_bool"))
+      .Case("as_strings", StringRef("as_string"))
+      .Default(std::nullopt);
+}
+
+/// A list of sizes, each a number or a symbol.
+Arg Reader::sizes(const json::Value &value) {
+  Arg result;
+  result.kind = Arg::List;
+  const json::Array *entries = value.getAsArray();
+  if (!entries) {
+    blame("a list of sizes is none");
+    return result;
+  }
+  for (const json::Value &entry : *entries) {
+    json::Object wrapped;
+    wrapped["as_sym_int"] = entry;
+    result.list.push_back(argument(std::move(wrapped)));
+  }
+  return result;
+}
+
 Arg Reader::argument(const json::Value &value) {
   Arg result;
   const json::Object *in = value.getAsObject();
@@ -280,31 +312,11 @@ Arg Reader::argument(const json::Value &value) {
     return argument(content);
   } else if (kind == "as_sym_ints" || kind == "as_sym_bools" ||
              kind == "as_sym_floats") {
-    result.kind = Arg::List;
-    const json::Array *entries = content.getAsArray();
-    if (!entries) {
-      blame("a list of sizes is none");
-      return result;
-    }
-    for (const json::Value &entry : *entries) {
-      json::Object wrapped;
-      wrapped["as_sym_int"] = entry;
-      result.list.push_back(argument(std::move(wrapped)));
-    }
-  } else if (kind == "as_tensors") {
-    return list(content, "as_tensor");
-  } else if (kind == "as_optional_tensors") {
-    return list(content, "");
+    return sizes(content);
+  } else if (auto each = elementKind(kind)) {
+    return list(content, *each);
   } else if (kind == "as_optional_tensor") {
     return argument(content);
-  } else if (kind == "as_ints") {
-    return list(content, "as_int");
-  } else if (kind == "as_floats") {
-    return list(content, "as_float");
-  } else if (kind == "as_bools") {
-    return list(content, "as_bool");
-  } else if (kind == "as_strings") {
-    return list(content, "as_string");
   } else if (kind == "as_graph") {
     result.kind = Arg::Graph;
     auto block = std::make_shared<Block>();
