@@ -66,7 +66,7 @@ std::optional<Affine> tmc::affineOf(Value value, int depth) {
     return x;
   if (isa<ReshapeOp, TransposeOp, BroadcastOp>(op)) {
     ViewMap view = ViewMap::identity(op->getOperand(0));
-    if (!view.apply(op))
+    if (!apply(view, op))
       return std::nullopt;
     result.base = x->base;
     for (auto [from, step] : llvm::enumerate(x->steps)) {

@@ -231,7 +231,7 @@ bool Matcher::takeDropout(Attention &result) {
            refuse("its probabilities are multiplied by a number");
   while (true) { // Views of the condition change only its shape.
     ViewMap view = ViewMap::of(gate);
-    if (!view.isReshape())
+    if (!isReshape(view))
       break;
     gate = view.getSource();
     bool negated = false;
@@ -262,7 +262,7 @@ bool Matcher::takeDropout(Attention &result) {
   result.random = view.getSource().getDefiningOp<RandomOp>();
   bool isRule = gateKeeps ? keeps == P::OGE || keeps == P::UGE
                           : keeps == P::OLT || keeps == P::ULT;
-  if (!number || !result.random || !view.isReshape() || !isRule)
+  if (!number || !result.random || !isReshape(view) || !isRule)
     return refuse(
         "its dropout isn't that of a uniform number at least its rate");
   result.dropout = *number;
@@ -488,7 +488,7 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     if (isCausal)
       parts.addCausal();
     std::string why;
-    if (!parts.addWhole(table, why) || !parts.settle(why))
+    if (!addWhole(parts, table, why) || !parts.settle(why))
       return failure();
     const bool isNew = bias
                            ? parts.hasUntrained(isCausal) || !parts.hasTrained()

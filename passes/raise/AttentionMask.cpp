@@ -20,7 +20,9 @@ using namespace tmc::nn;
 /// Numbers of at most this forbid a key.
 constexpr double forbids = -1e4;
 
-ViewMap AttentionMask::viewOf(Value value, double *factor) const {
+/// `value`, times `factor`, as scores of `shape`.
+static ViewMap viewOf(ArrayRef<int64_t> shape, Value value,
+                      double *factor = nullptr) {
   double found = 1;
   ViewMap view = ViewMap::of(value, factor ? &found : nullptr);
   if (view.reshape(shape)) {
@@ -33,16 +35,18 @@ ViewMap AttentionMask::viewOf(Value value, double *factor) const {
   return view;
 }
 
-ViewMap AttentionMask::viewThrough(Value operand, const ViewMap &outer,
-                                   double *factor) const {
+/// `operand` of the op behind `outer`, in the shape that `outer` gives its
+/// result.
+static ViewMap viewThrough(ArrayRef<int64_t> shape, Value operand,
+                           const ViewMap &outer, double *factor = nullptr) {
   double found = 1;
   ViewMap view = ViewMap::of(operand, factor ? &found : nullptr);
   for (Operation *op : outer.getOps())
-    if (!view.apply(op)) {
+    if (!apply(view, op)) {
       view = ViewMap::identity(operand);
       found = 1;
       for (Operation *again : outer.getOps())
-        view.apply(again);
+        apply(view, again);
       break;
     }
   view.addOps(outer.getOps());
@@ -108,12 +112,12 @@ void AttentionMask::addCondition(const ViewMap &view, bool keep) {
   Operation *op = view.getSource().getDefiningOp();
   if (op && (keep ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op))) {
     for (Value operand : op->getOperands())
-      addCondition(viewThrough(operand, view), keep);
+      addCondition(viewThrough(shape, operand, view), keep);
     return;
   }
   for (auto [x, ones] : bothWays<arith::XOrIOp>(view.getSource()))
     if (constantNumber(ones) == 1)
-      return addCondition(viewThrough(x, view), !keep);
+      return addCondition(viewThrough(shape, x, view), !keep);
   // A choice between two numbers, compared with a third, is its own condition.
   if (isa_and_nonnull<arith::CmpIOp, arith::CmpFOp>(op))
     for (bool swapped : {false, true}) {
@@ -127,35 +131,17 @@ void AttentionMask::addCondition(const ViewMap &view, bool keep) {
       };
       auto yes = holds(choice->yes), no = holds(choice->no);
       if (yes && no && *yes != *no)
-        return addCondition(viewThrough(choice->condition, view), keep == *yes);
+        return addCondition(viewThrough(shape, choice->condition, view),
+                            keep == *yes);
     }
-  Condition condition{view, keep, hidings.size() - 1};
+  Condition condition{view, keep, parts.hidings.size() - 1};
   if (takePrefix(condition) || takeGroups(condition))
     return;
   MaskShape found = classify(condition);
   if (found.kind == MaskShape::Other)
-    conditions.push_back(condition);
+    parts.conditions.push_back(condition);
   else
-    takeShape(found, condition);
-}
-
-void AttentionMask::takeShape(const MaskShape &found,
-                              std::optional<Condition> condition,
-                              std::optional<Summand> summand,
-                              std::optional<Summand> rest) {
-  shapes.push_back({found, std::move(condition), std::move(summand),
-                    std::move(rest), hidings.size() - 1});
-}
-
-void AttentionMask::beginHiding(Hiding hiding) {
-  if (hiding.whole)
-    hiding.whole->order = hidings.size();
-  hidings.push_back(std::move(hiding));
-}
-
-void AttentionMask::addSummand(Summand summand) {
-  summand.order = hidings.size();
-  summands.push_back(std::move(summand));
+    parts.takeShape(found, condition);
 }
 
 /// True if the view depends only on the sample and on dimension `kept`.
@@ -170,13 +156,13 @@ static bool isPerSample(const ViewMap &view, unsigned kept) {
 /// mask.
 bool AttentionMask::takePrefix(const Condition &condition) {
   auto either = condition.view.getSource().getDefiningOp<arith::OrIOp>();
-  if (!either || !condition.keep || prefix)
+  if (!either || !condition.keep || parts.prefix)
     return false;
   for (bool swapped : {false, true}) {
     Value first = either->getOperand(swapped),
           second = either->getOperand(!swapped);
     MaskShape causal =
-        classify({viewThrough(first, condition.view), condition.keep});
+        classify({viewThrough(shape, first, condition.view), condition.keep});
     auto cmp = second.getDefiningOp<arith::CmpIOp>();
     if (causal.kind != MaskShape::Banded || causal.band.high != 0 ||
         causal.band.hasLow() || !causal.groups.empty() || !cmp)
@@ -187,8 +173,8 @@ bool AttentionMask::takePrefix(const Condition &condition) {
     else if (cmp.getPredicate() != arith::CmpIPredicate::slt)
       continue;
     auto steps = affineOf(key);
-    ViewMap view = viewThrough(second, condition.view);
-    ViewMap limit = viewThrough(bound, view);
+    ViewMap view = viewThrough(shape, second, condition.view);
+    ViewMap limit = viewThrough(shape, bound, view);
     if (!steps || steps->base != 0 || !isPerSample(limit, 0))
       continue;
     bool countsKeys = true;
@@ -197,7 +183,7 @@ bool AttentionMask::takePrefix(const Condition &condition) {
     bool hasKeys = llvm::any_of(steps->steps, [](int64_t x) { return x == 1; });
     if (!countsKeys || !hasKeys)
       continue;
-    prefix = {limit, condition};
+    parts.prefix = {limit, condition};
     return true;
   }
   return false;
@@ -206,12 +192,12 @@ bool AttentionMask::takePrefix(const Condition &condition) {
 /// g[t] = g[s], with a number for each position of a sample.
 bool AttentionMask::takeGroups(const Condition &condition) {
   auto cmp = condition.view.getSource().getDefiningOp<arith::CmpIOp>();
-  if (!cmp || groups || shape[2] != shape[3] ||
+  if (!cmp || parts.groups || shape[2] != shape[3] ||
       cmp.getPredicate() != (condition.keep ? arith::CmpIPredicate::eq
                                             : arith::CmpIPredicate::ne))
     return false;
-  ViewMap rows = viewThrough(cmp.getLhs(), condition.view);
-  ViewMap columns = viewThrough(cmp.getRhs(), condition.view);
+  ViewMap rows = viewThrough(shape, cmp.getLhs(), condition.view);
+  ViewMap columns = viewThrough(shape, cmp.getRhs(), condition.view);
   if (!isPerSample(rows, 2))
     std::swap(rows, columns);
   if (!isPerSample(rows, 2) || !isPerSample(columns, 3) ||
@@ -220,7 +206,7 @@ bool AttentionMask::takeGroups(const Condition &condition) {
   auto along = rows.getStrides(), across = columns.getStrides();
   if (along[0] != across[0] || along[2] != across[3])
     return false;
-  groups = {columns, condition};
+  parts.groups = {columns, condition};
   return true;
 }
 
@@ -275,7 +261,8 @@ MaskShape AttentionMask::classifyConstant(
              });
 }
 
-MaskShape AttentionMask::classifyComparison(const Condition &condition) const {
+static MaskShape classifyComparison(ArrayRef<int64_t> shape,
+                                    const MaskParts::Condition &condition) {
   MaskShape other;
   Operation *op = condition.view.getSource().getDefiningOp();
   auto form = asAtMostZero(op, condition.keep);
@@ -323,7 +310,7 @@ MaskShape AttentionMask::classifyComparison(const Condition &condition) const {
 MaskShape AttentionMask::classify(const Condition &condition) const {
   DenseElementsAttr attr;
   if (!matchPattern(condition.view.getSource(), m_Constant(&attr)))
-    return classifyComparison(condition);
+    return classifyComparison(shape, condition);
   auto values = attr.getValues<bool>();
   return classifyConstant(condition.view, attr, condition.keep,
                           [&](int64_t i) -> std::optional<bool> {
@@ -343,46 +330,11 @@ static double fillOf(DenseElementsAttr attr, double factor) {
   return fill.value_or(-std::numeric_limits<double>::infinity());
 }
 
-/// Adds a constant; false if it stays a number to be added.
-bool AttentionMask::addConstant(const ViewMap &view, double factor,
-                                DenseElementsAttr attr) {
-  if (!attr.getElementType().isF32())
-    return false;
-  auto values = attr.getValues<float>();
-  MaskShape found = classifyConstant(
-      view, attr, factor, [&](int64_t i) -> std::optional<bool> {
-        if (values[i] * factor <= forbids)
-          return false;
-        return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
-      });
-  if (found.kind != MaskShape::Other) {
-    beginHiding({fillOf(attr, factor), false, Summand{view, factor}});
-    takeShape(found, std::nullopt, Summand{view, factor});
-    return true;
-  }
-  // The visible keys may have different numbers, as for distances. The factor
-  // is positive; its negative marks this second meaning of the constant in the
-  // cache.
-  found = classifyConstant(view, attr, -factor,
-                           [&](int64_t i) -> std::optional<bool> {
-                             return values[i] * factor > forbids;
-                           });
-  if (found.kind != MaskShape::Banded || !found.groups.empty())
-    return false;
-  const double several = std::numeric_limits<double>::quiet_NaN();
-  if (auto row = rowOf(view, factor, attr)) {
-    beginHiding({several, false, Summand{view, factor}});
-    takeShape(found, std::nullopt, Summand{view, factor}, row);
-    return true;
-  }
-  beginHiding({several, false, std::nullopt, /*isAddedAnyway=*/true});
-  takeShape(found, std::nullopt);
-  return false;
-}
-
-std::optional<AttentionMask::Summand>
-AttentionMask::rowOf(const ViewMap &view, double factor,
-                     DenseElementsAttr attr) const {
+/// The row of a constant that equals a row of numbers for the keys plus one
+/// number for each query, to which a softmax is invariant.
+static std::optional<MaskParts::Summand>
+rowOf(ArrayRef<int64_t> shape, Type elementType, const ViewMap &view,
+      double factor, DenseElementsAttr attr) {
   if (!elementType.isF32() || view.isConstantAlong(2))
     return std::nullopt;
   ViewMap narrow = view;
@@ -430,15 +382,52 @@ AttentionMask::rowOf(const ViewMap &view, double factor,
   auto type = RankedTensorType::get(
       {int64_t(offsets[0].size()), int64_t(offsets[1].size()), 1, keys},
       elementType);
-  return Summand{view, 1, false,
-                 DenseElementsAttr::get(type, ArrayRef<float>(row))};
+  return MaskParts::Summand{view, 1, false,
+                            DenseElementsAttr::get(type, ArrayRef<float>(row))};
+}
+
+/// Adds a constant; false if it stays a number to be added.
+bool AttentionMask::addConstant(const ViewMap &view, double factor,
+                                DenseElementsAttr attr) {
+  if (!attr.getElementType().isF32())
+    return false;
+  auto values = attr.getValues<float>();
+  MaskShape found = classifyConstant(
+      view, attr, factor, [&](int64_t i) -> std::optional<bool> {
+        if (values[i] * factor <= forbids)
+          return false;
+        return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
+      });
+  if (found.kind != MaskShape::Other) {
+    parts.beginHiding({fillOf(attr, factor), false, Summand{view, factor}});
+    parts.takeShape(found, std::nullopt, Summand{view, factor});
+    return true;
+  }
+  // The visible keys may have different numbers, as for distances. The factor
+  // is positive; its negative marks this second meaning of the constant in the
+  // cache.
+  found = classifyConstant(view, attr, -factor,
+                           [&](int64_t i) -> std::optional<bool> {
+                             return values[i] * factor > forbids;
+                           });
+  if (found.kind != MaskShape::Banded || !found.groups.empty())
+    return false;
+  const double several = std::numeric_limits<double>::quiet_NaN();
+  if (auto row = rowOf(shape, elementType, view, factor, attr)) {
+    parts.beginHiding({several, false, Summand{view, factor}});
+    parts.takeShape(found, std::nullopt, Summand{view, factor}, row);
+    return true;
+  }
+  parts.beginHiding({several, false, std::nullopt, /*isAddedAnyway=*/true});
+  parts.takeShape(found, std::nullopt);
+  return false;
 }
 
 /// Slopes, equal for all queries and keys, times distances. A softmax depends
 /// only on the part of the distance that varies with the key.
 bool AttentionMask::addDistances(const ViewMap &view, double factor) {
   for (auto [x, distance] : bothWays<arith::MulFOp>(view.getSource())) {
-    ViewMap slopes = viewThrough(x, view);
+    ViewMap slopes = viewThrough(shape, x, view);
     if (!slopes.isConstantAlong(2) || !slopes.isConstantAlong(3) ||
         !elementType.isF32() ||
         tensorType(slopes.getSource()).getElementType() != elementType)
@@ -457,11 +446,11 @@ bool AttentionMask::addDistances(const ViewMap &view, double factor) {
     if (!isDistance)
       continue;
     if (perKey != 0)
-      addSummand({slopes,
-                  factor * perKey,
-                  true,
-                  {},
-                  dependsOnParameter(slopes.getSource())});
+      parts.addSummand({slopes,
+                        factor * perKey,
+                        true,
+                        {},
+                        dependsOnParameter(slopes.getSource())});
     return true;
   }
   return false;
@@ -481,8 +470,9 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
     auto no = constantNumber(choice.getFalseValue());
     if (yes && no && (*yes == 0 || *no == 0) &&
         std::min(*yes, *no) * factor <= forbids) {
-      beginHiding({std::min(*yes, *no) * factor, false, Summand{view, factor}});
-      addCondition(viewThrough(choice.getCondition(), view), *yes == 0);
+      parts.beginHiding(
+          {std::min(*yes, *no) * factor, false, Summand{view, factor}});
+      addCondition(viewThrough(shape, choice.getCondition(), view), *yes == 0);
       return true;
     }
   }
@@ -493,17 +483,18 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
           constantNumber(keep ? choice.getFalseValue() : choice.getTrueValue());
       if (!fill || !(*fill * factor <= forbids))
         continue;
-      beginHiding({*fill * factor});
-      addCondition(viewThrough(choice.getCondition(), view), keep);
+      parts.beginHiding({*fill * factor});
+      addCondition(viewThrough(shape, choice.getCondition(), view), keep);
       double own = factor;
       ViewMap part = viewThrough(
-          keep ? choice.getTrueValue() : choice.getFalseValue(), view, &own);
+          shape, keep ? choice.getTrueValue() : choice.getFalseValue(), view,
+          &own);
       return addView(part, own, why);
     }
   if (isa_and_nonnull<arith::AddFOp>(op)) {
     for (Value operand : op->getOperands()) {
       double own = factor;
-      ViewMap part = viewThrough(operand, view, &own);
+      ViewMap part = viewThrough(shape, operand, view, &own);
       if (!addView(part, own, why))
         return false;
     }
@@ -519,7 +510,7 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
                                   << ", its products of " << elementType;
     return false;
   }
-  addSummand({view, factor, false, {}, dependsOnParameter(source)});
+  parts.addSummand({view, factor, false, {}, dependsOnParameter(source)});
   return true;
 }
 
@@ -528,22 +519,23 @@ bool AttentionMask::add(Value value, double factor, std::string &why) {
     why = "the masked scores are multiplied by a number that isn't positive";
     return false;
   }
-  ViewMap view = viewOf(value, &factor);
+  ViewMap view = viewOf(shape, value, &factor);
   return addView(view, factor, why);
 }
 
-bool AttentionMask::addWhole(Value mask, std::string &why) {
-  if (!tensorType(mask).getElementType().isInteger(1))
-    return add(mask, 1, why);
-  return select(mask, true, -std::numeric_limits<double>::infinity(), why);
+bool tmc::addWhole(AttentionMask &mask, Value whole, std::string &why) {
+  if (!tensorType(whole).getElementType().isInteger(1))
+    return mask.add(whole, 1, why);
+  return mask.select(whole, true, -std::numeric_limits<double>::infinity(),
+                     why);
 }
 
 void AttentionMask::addCausal() {
   MaskShape found;
   found.kind = MaskShape::Banded;
   found.band.high = 0;
-  beginHiding({-std::numeric_limits<double>::infinity()});
-  takeShape(found, std::nullopt);
+  parts.beginHiding({-std::numeric_limits<double>::infinity()});
+  parts.takeShape(found, std::nullopt);
 }
 
 bool AttentionMask::select(Value condition, bool keep, double fill,
@@ -553,7 +545,7 @@ bool AttentionMask::select(Value condition, bool keep, double fill,
           ", which doesn't forbid a key";
     return false;
   }
-  beginHiding({fill, /*replaces=*/true});
-  addCondition(viewOf(condition), keep);
+  parts.beginHiding({fill, /*replaces=*/true});
+  addCondition(viewOf(shape, condition), keep);
   return true;
 }

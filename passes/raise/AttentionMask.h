@@ -22,8 +22,7 @@
 #define TMC_PASSES_RAISE_ATTENTIONMASK_H
 
 #include "dialects/nn/AttentionFill.h"
-#include "passes/raise/MaskShape.h"
-#include "passes/raise/ViewMap.h"
+#include "passes/raise/MaskParts.h"
 
 #include <map>
 #include <string>
@@ -51,8 +50,6 @@ public:
   /// Keeps scores where `condition` is `keep`; the others become `fill`.
   bool select(mlir::Value condition, bool keep, double fill, std::string &why);
 
-  /// Adds a complete mask of the op, with the shape given to the constructor.
-  bool addWhole(mlir::Value mask, std::string &why);
   /// Records that the op is already causal.
   void addCausal();
 
@@ -63,24 +60,25 @@ public:
   nn::AttentionFill getFill() const { return fill; }
   bool isCausal() const { return causal; }
   int64_t getWindow() const { return window; }
-  bool isPrefixed() const { return prefix || constantPrefix; }
+  bool isPrefixed() const { return parts.prefix || constantPrefix; }
   /// True if flags, groups or a prefix express more than `wasCausal`, or no
   /// table is left.
   bool saysMore(bool wasCausal) const {
-    return causal > wasCausal || window || groups || !constantGroups.empty() ||
-           isPrefixed() || (conditions.empty() && summands.empty());
+    return causal > wasCausal || window || parts.groups ||
+           !constantGroups.empty() || isPrefixed() ||
+           (parts.conditions.empty() && parts.summands.empty());
   }
   /// True if a part of the mask isn't trained, in addition to `wasCausal`.
   bool hasUntrained(bool wasCausal) const {
-    return causal > wasCausal || window || groups || !constantGroups.empty() ||
-           isPrefixed() || !conditions.empty() || hasNumbers();
+    return causal > wasCausal || window || parts.groups ||
+           !constantGroups.empty() || isPrefixed() ||
+           !parts.conditions.empty() || hasNumbers();
   }
   /// True if numbers are added that aren't trained.
-  bool hasNumbers() const {
-    return !llvm::all_of(summands, [](const Summand &s) { return s.trained; });
-  }
+  bool hasNumbers() const { return parts.hasNumbers(); }
   bool hasTrained() const {
-    return llvm::any_of(summands, [](const Summand &s) { return s.trained; });
+    return llvm::any_of(parts.summands,
+                        [](const Summand &s) { return s.trained; });
   }
   /// The operands of the op, null if absent: the untrained part that flags,
   /// groups and prefix don't express; the trained part;
@@ -91,68 +89,9 @@ public:
   mlir::Value buildPrefix(mlir::OpBuilder &b, mlir::Location loc) const;
 
 private:
-  /// An i1 that must be `keep` for a visible key, and the hiding to which it
-  /// belongs.
-  struct Condition {
-    ViewMap view;
-    bool keep;
-    size_t hiding = 0;
-  };
-  /// A number added to the score: `view` times `factor`, and times the key's
-  /// index if `growsWithKey`; or a constant [B or 1, H or 1, 1, S].
-  struct Summand {
-    ViewMap view;
-    double factor;
-    bool growsWithKey = false;
-    mlir::DenseElementsAttr row = {};
-    bool trained = false; // Needs a gradient.
-    size_t order = 0;     // The number of hidings after it in the graph.
-  };
-  /// An op of the graph that hides keys; the last one comes first.
-  struct Hiding {
-    /// The number added to a score or put in its place; NaN: several numbers.
-    double fill;
-    bool replaces = false;
-    /// The addition of the numbers, if the graph adds nothing else there.
-    std::optional<Summand> whole = std::nullopt;
-    /// The numbers are added in any case: a shape only describes their
-    /// positions.
-    bool isAddedAnyway = false;
-  };
-  /// The class of a constant or a comparison, and the same as a part of the
-  /// table, in case the op can't express it.
-  struct Shaped {
-    MaskShape found;
-    std::optional<Condition> condition;
-    std::optional<Summand> summand;
-    /// The part that must still be added if the op can express the shape.
-    std::optional<Summand> rest;
-    size_t hiding = 0;
-  };
-  /// A value for each sample, and the condition that it replaces.
-  struct Given {
-    ViewMap view;
-    Condition condition;
-  };
+  using Condition = MaskParts::Condition;
+  using Summand = MaskParts::Summand;
 
-  /// All parts until the next call belong to `hiding`.
-  void beginHiding(Hiding hiding);
-  void addSummand(Summand summand);
-  /// Decides how the numbers that hide keys are expressed.
-  bool settleFill(std::string &why);
-  bool settleReplacing(std::string &why);
-  bool settleAdding(std::string &why);
-  bool mayHideRow() const;
-  bool isUsed(size_t hiding) const;
-  /// Removes the conditions and shapes of `hiding`; its numbers are added
-  /// instead.
-  bool addInstead(size_t hiding, std::string &why);
-
-  mlir::Value buildSummand(mlir::OpBuilder &b, mlir::Location loc,
-                           const Summand &summand) const;
-  ViewMap viewOf(mlir::Value value, double *factor = nullptr) const;
-  ViewMap viewThrough(mlir::Value operand, const ViewMap &outer,
-                      double *factor = nullptr) const;
   /// Adds an i1 that must be `keep` for a visible key.
   void addCondition(const ViewMap &view, bool keep);
   bool addView(const ViewMap &view, double factor, std::string &why);
@@ -160,16 +99,8 @@ private:
                    mlir::DenseElementsAttr attr);
   bool takePrefix(const Condition &condition);
   bool takeGroups(const Condition &condition);
-  void takeShape(const MaskShape &found, std::optional<Condition> condition,
-                 std::optional<Summand> summand = std::nullopt,
-                 std::optional<Summand> rest = std::nullopt);
-  /// The row of a constant that equals a row of numbers for the keys plus one
-  /// number for each query, to which a softmax is invariant.
-  std::optional<Summand> rowOf(const ViewMap &view, double factor,
-                               mlir::DenseElementsAttr attr) const;
   bool addDistances(const ViewMap &view, double factor);
   MaskShape classify(const Condition &condition) const;
-  MaskShape classifyComparison(const Condition &condition) const;
   /// `sees` returns whether element i of `constant` allows a key, or none if
   /// the element means something else; `meaning` distinguishes different
   /// meanings of one constant.
@@ -182,13 +113,9 @@ private:
   bool causal = false;
   int64_t window = 0;
   nn::AttentionFill fill;
-  std::vector<Hiding> hidings;
-  std::vector<Shaped> shapes;
-  std::optional<Given> groups, prefix;
+  MaskParts parts;
   std::vector<int64_t> constantGroups;
   std::optional<int64_t> constantPrefix;
-  std::vector<Condition> conditions;
-  std::vector<Summand> summands;
   Cache *cache;
 };
 
@@ -196,6 +123,9 @@ struct AttentionMask::Cache {
   std::map<std::tuple<const void *, double, std::vector<int64_t>>, MaskShape>
       shapes;
 };
+
+/// Adds a complete mask of the op, with the shape given to the constructor.
+bool addWhole(AttentionMask &mask, mlir::Value whole, std::string &why);
 
 /// A mask or bias with one element along each dimension, except the last, where
 /// it is constant; null if there is no such dimension of size above 1.

@@ -20,7 +20,7 @@ constexpr int64_t defaultIgnored = -100;
 static std::pair<Value, int64_t> differsFrom(Value condition, bool holds) {
   ViewMap view = ViewMap::of(condition);
   auto cmp = view.getSource().getDefiningOp<arith::CmpIOp>();
-  if (!cmp || !view.isReshape() ||
+  if (!cmp || !isReshape(view) ||
       cmp.getPredicate() !=
           (holds ? arith::CmpIPredicate::ne : arith::CmpIPredicate::eq))
     return {};
@@ -33,7 +33,7 @@ static std::pair<Value, int64_t> differsFrom(Value condition, bool holds) {
 /// `value` before changes of shape.
 static Value flat(Value value) {
   ViewMap view = ViewMap::of(value);
-  return view.isReshape() ? view.getSource() : value;
+  return isReshape(view) ? view.getSource() : value;
 }
 
 namespace {
@@ -56,12 +56,12 @@ static std::optional<Picked> picked(Value value) {
     return std::nullopt;
   ViewMap chosen = ViewMap::of(choice.getTrueValue());
   auto softmax = chosen.getSource().getDefiningOp<SoftmaxOp>();
-  if (!softmax || !softmax.getLog() || !chosen.isReshape() ||
+  if (!softmax || !softmax.getLog() || !isReshape(chosen) ||
       !chosen.isDimOfSource(dim, tensorType(softmax.getResult()).getRank() - 1))
     return std::nullopt;
   ViewMap condition = ViewMap::of(choice.getCondition());
   auto cmp = condition.getSource().getDefiningOp<arith::CmpIOp>();
-  if (!cmp || !condition.isIdentity() ||
+  if (!cmp || !isIdentity(condition) ||
       cmp.getPredicate() != arith::CmpIPredicate::eq)
     return std::nullopt;
   for (auto [count, label] : bothWays<arith::CmpIOp>(cmp.getResult())) {
@@ -71,7 +71,7 @@ static std::optional<Picked> picked(Value value) {
         !labels.isConstantAlong(dim))
       continue;
     labels.dropDim(dim);
-    if (labels.isReshape())
+    if (isReshape(labels))
       return Picked{softmax.getInput(), labels.getSource()};
   }
   return std::nullopt;

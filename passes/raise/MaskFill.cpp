@@ -8,7 +8,7 @@
 // the op's flags and condition, and the others are added as the graph adds
 // them.
 
-#include "passes/raise/AttentionMask.h"
+#include "passes/raise/MaskParts.h"
 
 #include "passes/raise/Matchers.h"
 
@@ -43,9 +43,28 @@ static bool mayHide(Value numbers, double factor) {
   });
 }
 
+void MaskParts::beginHiding(Hiding hiding) {
+  if (hiding.whole)
+    hiding.whole->order = hidings.size();
+  hidings.push_back(std::move(hiding));
+}
+
+void MaskParts::addSummand(Summand summand) {
+  summand.order = hidings.size();
+  summands.push_back(std::move(summand));
+}
+
+void MaskParts::takeShape(const MaskShape &found,
+                          std::optional<Condition> condition,
+                          std::optional<Summand> summand,
+                          std::optional<Summand> rest) {
+  shapes.push_back({found, std::move(condition), std::move(summand),
+                    std::move(rest), hidings.size() - 1});
+}
+
 /// Shapes leave each query its own key, if it has one. Conditions may hide all
 /// keys, and so may added numbers.
-bool AttentionMask::mayHideRow() const {
+bool MaskParts::mayHideRow(ArrayRef<int64_t> shape) const {
   if (!conditions.empty() || shape[2] > shape[3])
     return true;
   for (const Shaped &part : shapes)
@@ -58,7 +77,7 @@ bool AttentionMask::mayHideRow() const {
   });
 }
 
-bool AttentionMask::isUsed(size_t hiding) const {
+bool MaskParts::isUsed(size_t hiding) const {
   auto isOf = [&](const Condition &c) { return c.hiding == hiding; };
   return llvm::any_of(conditions, isOf) ||
          (groups && isOf(groups->condition)) ||
@@ -68,7 +87,7 @@ bool AttentionMask::isUsed(size_t hiding) const {
          });
 }
 
-bool AttentionMask::addInstead(size_t hiding, std::string &why) {
+bool MaskParts::addInstead(size_t hiding, std::string &why) {
   if (!hidings[hiding].whole && !hidings[hiding].isAddedAnyway) {
     why =
         "queries may see no key, and its masks together say more of them than "
@@ -88,40 +107,29 @@ bool AttentionMask::addInstead(size_t hiding, std::string &why) {
   return true;
 }
 
-bool AttentionMask::settleFill(std::string &why) {
-  bool anyFinite = false, anyReplaces = false;
-  for (size_t i = 0; i < hidings.size(); ++i)
-    if (isUsed(i) && isFinite(hidings[i].fill)) {
-      anyFinite = true;
-      anyReplaces |= hidings[i].replaces;
-    }
-  if (!anyFinite || !mayHideRow())
-    return true;
-  return anyReplaces ? settleReplacing(why) : settleAdding(why);
-}
-
 /// A number in the scores' place becomes the op's fill; all other numbers are
 /// added.
-bool AttentionMask::settleReplacing(std::string &why) {
+static bool settleReplacing(MaskParts &parts, AttentionFill &fill,
+                            std::string &why) {
   SmallVector<size_t> kept;
-  for (size_t i = 0; i < hidings.size(); ++i) {
-    if (!isUsed(i))
+  for (size_t i = 0; i < parts.hidings.size(); ++i) {
+    if (!parts.isUsed(i))
       continue;
-    if (hidings[i].replaces && isFinite(hidings[i].fill))
+    if (parts.hidings[i].replaces && isFinite(parts.hidings[i].fill))
       kept.push_back(i);
-    else if (!addInstead(i, why))
+    else if (!parts.addInstead(i, why))
       return false;
   }
-  fill.number = hidings[kept.front()].fill;
+  fill.number = parts.hidings[kept.front()].fill;
   // Hidings below a summand's order come after it: they replace the sum.
   bool anyInside = false, anyOutside = false;
   for (size_t i : kept) {
-    if (hidings[i].fill != fill.number) {
+    if (parts.hidings[i].fill != fill.number) {
       why = "scores are replaced by different numbers, and queries may see no "
             "key";
       return false;
     }
-    for (const Summand &summand : summands)
+    for (const MaskParts::Summand &summand : parts.summands)
       (summand.order > i ? anyInside : anyOutside) = true;
   }
   if (anyInside && anyOutside) {
@@ -131,7 +139,7 @@ bool AttentionMask::settleReplacing(std::string &why) {
   }
   fill.kind = anyOutside ? FillKind::ReplacesScore : FillKind::ReplacesAll;
   // Both need the op's mask.
-  if (!conditions.empty() && hasNumbers()) {
+  if (!parts.conditions.empty() && parts.hasNumbers()) {
     why = "numbers are added to scores that a condition replaces, and queries "
           "may see no key";
     return false;
@@ -141,32 +149,48 @@ bool AttentionMask::settleReplacing(std::string &why) {
 
 /// One hiding becomes the op's fill, preferably one that flags express. If
 /// another hiding uses minus infinity, no hiding becomes the fill.
-bool AttentionMask::settleAdding(std::string &why) {
+static bool settleAdding(MaskParts &parts, AttentionFill &fill,
+                         std::string &why) {
   std::optional<size_t> kept;
   bool isPlain = true;
   auto hasShape = [&](size_t hiding) {
-    return llvm::any_of(shapes, [&](const Shaped &part) {
+    return llvm::any_of(parts.shapes, [&](const MaskParts::Shaped &part) {
       return part.hiding == hiding && hides(part.found);
     });
   };
-  for (size_t i = 0; i < hidings.size(); ++i) {
-    if (!isUsed(i))
+  for (size_t i = 0; i < parts.hidings.size(); ++i) {
+    if (!parts.isUsed(i))
       continue;
-    isPlain &= isFinite(hidings[i].fill);
+    isPlain &= isFinite(parts.hidings[i].fill);
     // A fill in the place of a bias would take the bias's gradient.
-    bool canBeFill = hidings[i].whole && !std::isnan(hidings[i].fill);
+    bool canBeFill =
+        parts.hidings[i].whole && !std::isnan(parts.hidings[i].fill);
     if (canBeFill && (!kept || (hasShape(i) && !hasShape(*kept))))
       kept = i;
   }
-  for (size_t i = 0; i < hidings.size(); ++i)
-    if (isUsed(i) && isFinite(hidings[i].fill) && !(isPlain && kept == i) &&
-        !addInstead(i, why))
+  for (size_t i = 0; i < parts.hidings.size(); ++i)
+    if (parts.isUsed(i) && isFinite(parts.hidings[i].fill) &&
+        !(isPlain && kept == i) && !parts.addInstead(i, why))
       return false;
   if (!isPlain || !kept)
     return true;
   // A condition and numbers would both need the op's mask.
-  if (!conditions.empty() && hasNumbers())
-    return addInstead(*kept, why);
-  fill = {hidings[*kept].fill, FillKind::Adds};
+  if (!parts.conditions.empty() && parts.hasNumbers())
+    return parts.addInstead(*kept, why);
+  fill = {parts.hidings[*kept].fill, FillKind::Adds};
   return true;
+}
+
+bool tmc::settleFill(MaskParts &parts, ArrayRef<int64_t> shape,
+                     AttentionFill &fill, std::string &why) {
+  bool anyFinite = false, anyReplaces = false;
+  for (size_t i = 0; i < parts.hidings.size(); ++i)
+    if (parts.isUsed(i) && isFinite(parts.hidings[i].fill)) {
+      anyFinite = true;
+      anyReplaces |= parts.hidings[i].replaces;
+    }
+  if (!anyFinite || !parts.mayHideRow(shape))
+    return true;
+  return anyReplaces ? settleReplacing(parts, fill, why)
+                     : settleAdding(parts, fill, why);
 }

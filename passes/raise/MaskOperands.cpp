@@ -129,10 +129,10 @@ static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
 static bool isSymmetric(const Band &band) { return band.low == -band.high; }
 
 bool AttentionMask::settle(std::string &why) {
-  if (!settleFill(why))
+  if (!settleFill(parts, shape, fill, why))
     return false;
   Band band;
-  for (const Shaped &part : shapes) {
+  for (const MaskParts::Shaped &part : parts.shapes) {
     if (part.found.kind == MaskShape::Prefixed)
       continue;
     band.low = std::max(band.low, part.found.band.low);
@@ -145,21 +145,22 @@ bool AttentionMask::settle(std::string &why) {
   causal = fits && band.high == 0;
   window = fits && band.hasLow() ? 1 - band.low : 0;
   bool hasPrefix = false;
-  for (const Shaped &part : shapes) {
-    bool isSaid = part.found.kind == MaskShape::Prefixed
-                      ? !hasPrefix && !prefix && !causal && window == 0 && fits
-                      : fits && (part.found.groups.empty() ||
-                                 (constantGroups.empty() && !groups) ||
-                                 constantGroups == part.found.groups);
+  for (const MaskParts::Shaped &part : parts.shapes) {
+    bool isSaid =
+        part.found.kind == MaskShape::Prefixed
+            ? !hasPrefix && !parts.prefix && !causal && window == 0 && fits
+            : fits && (part.found.groups.empty() ||
+                       (constantGroups.empty() && !parts.groups) ||
+                       constantGroups == part.found.groups);
     if (!isSaid) {
       if (part.condition)
-        conditions.push_back(*part.condition);
+        parts.conditions.push_back(*part.condition);
       if (part.summand)
-        summands.push_back(*part.summand);
+        parts.summands.push_back(*part.summand);
       continue;
     }
     if (part.rest)
-      summands.push_back(*part.rest);
+      parts.summands.push_back(*part.rest);
     if (part.found.kind == MaskShape::Prefixed) {
       hasPrefix = true;
       constantPrefix = part.found.prefix;
@@ -168,18 +169,18 @@ bool AttentionMask::settle(std::string &why) {
     }
   }
   // A prefix shows keys that causality hides; no other flag may hide them.
-  if (prefix && (causal || !fits)) {
-    conditions.push_back(prefix->condition);
-    prefix.reset();
+  if (parts.prefix && (causal || !fits)) {
+    parts.conditions.push_back(parts.prefix->condition);
+    parts.prefix.reset();
   }
-  causal |= hasPrefix || prefix.has_value();
-  shapes.clear();
+  causal |= hasPrefix || parts.prefix.has_value();
+  parts.shapes.clear();
   return true;
 }
 
 Value AttentionMask::buildGroups(OpBuilder &b, Location loc) const {
-  if (groups) {
-    ViewMap view = groups->view;
+  if (parts.groups) {
+    ViewMap view = parts.groups->view;
     for (unsigned dim = 0; dim < 3; ++dim)
       if (view.isConstantAlong(dim))
         view.dropDim(dim);
@@ -199,8 +200,8 @@ Value AttentionMask::buildGroups(OpBuilder &b, Location loc) const {
 }
 
 Value AttentionMask::buildPrefix(OpBuilder &b, Location loc) const {
-  if (prefix) {
-    ViewMap view = prefix->view;
+  if (parts.prefix) {
+    ViewMap view = parts.prefix->view;
     for (unsigned dim = 0; dim < 4; ++dim)
       if (view.isConstantAlong(dim))
         view.dropDim(dim);
@@ -230,38 +231,39 @@ static Value timesKeys(OpBuilder &b, Location loc, Value value, int64_t keys) {
                  stretch(b, loc, row, shape));
 }
 
-Value AttentionMask::buildSummand(OpBuilder &b, Location loc,
-                                  const Summand &summand) const {
+/// The numbers of a summand for scores of `keys` keys.
+static Value buildSummand(OpBuilder &b, Location loc,
+                          const MaskParts::Summand &summand, int64_t keys) {
   if (summand.row)
     return arith::ConstantOp::create(b, loc, summand.row.getType(),
                                      summand.row);
   Value value = buildNarrow(b, loc, summand.view);
   if (summand.growsWithKey)
-    value = timesKeys(b, loc, value, shape[3]);
+    value = timesKeys(b, loc, value, keys);
   return summand.factor == 1 ? value : nn::scale(b, loc, value, summand.factor);
 }
 
 Value AttentionMask::buildBias(OpBuilder &b, Location loc) const {
   SmallVector<Value> added;
-  for (const Summand &summand : summands)
+  for (const Summand &summand : parts.summands)
     if (summand.trained)
-      added.push_back(buildSummand(b, loc, summand));
+      added.push_back(buildSummand(b, loc, summand, shape[3]));
   return join(b, loc, added,
               [&](Value x, Value y) { return nn::add(b, loc, x, y); });
 }
 
 Value AttentionMask::build(OpBuilder &b, Location loc) const {
   SmallVector<Value> allowed, added;
-  for (const Condition &condition : conditions) {
+  for (const Condition &condition : parts.conditions) {
     Value value = buildNarrow(b, loc, condition.view);
     if (!condition.keep)
       value = arith::XOrIOp::create(b, loc, value,
                                     splat(b, loc, value.getType(), 1));
     allowed.push_back(value);
   }
-  for (const Summand &summand : summands)
+  for (const Summand &summand : parts.summands)
     if (!summand.trained)
-      added.push_back(buildSummand(b, loc, summand));
+      added.push_back(buildSummand(b, loc, summand, shape[3]));
   Value condition = join(b, loc, allowed, [&](Value x, Value y) -> Value {
     return arith::AndIOp::create(b, loc, x, y);
   });

@@ -113,7 +113,7 @@ static std::optional<std::vector<int64_t>> integerConstants(Value value,
     return x;
   if (isa<ReshapeOp, TransposeOp, BroadcastOp>(op)) {
     ViewMap map = ViewMap::identity(op->getOperand(0));
-    if (!map.apply(op))
+    if (!apply(map, op))
       return std::nullopt;
     return gathered(*x, map.getStrides(), 0);
   }
@@ -196,7 +196,7 @@ Value tmc::meanIn(Value value) {
     value = rows;
   ViewMap map = ViewMap::of(value, &factor);
   auto sum = map.getSource().getDefiningOp<ReduceOp>();
-  if (!map.isReshape() || !sum || sum.getKind() != ReduceKind::Sum)
+  if (!isReshape(map) || !sum || sum.getKind() != ReduceKind::Sum)
     return {};
   auto type = tensorType(sum.getInput());
   int64_t last = type.getRank() - 1;

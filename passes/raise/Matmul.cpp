@@ -18,7 +18,7 @@ static std::optional<ViewMap> matrixTransposed(Value value) {
   SmallVector<int64_t> perm = firstDims(view.getRank());
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   view.transpose(perm);
-  if (!view.isReshape())
+  if (!isReshape(view))
     return std::nullopt;
   return view;
 }

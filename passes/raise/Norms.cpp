@@ -48,7 +48,7 @@ static Value perRow(Value value) {
   if (rows && factor == 1)
     return rows;
   ViewMap view = ViewMap::of(value);
-  return view.isReshape() ? view.getSource() : value;
+  return isReshape(view) ? view.getSource() : value;
 }
 
 /// If `value` is sqrt(mean(x^2) + epsilon), or its reciprocal: x and epsilon.

@@ -20,7 +20,7 @@ static Value reducedRows(Value value, ReduceKind kind) {
     value = rows;
   ViewMap view = ViewMap::of(value);
   auto reduce = view.getSource().getDefiningOp<ReduceOp>();
-  if (factor != 1 || !view.isReshape() || !reduce || reduce.getKind() != kind ||
+  if (factor != 1 || !isReshape(view) || !reduce || reduce.getKind() != kind ||
       reduce.getDims() !=
           ArrayRef<int64_t>{tensorType(reduce.getInput()).getRank() - 1})
     return {};

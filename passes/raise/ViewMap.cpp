@@ -75,7 +75,7 @@ ViewMap ViewMap::of(Value value, double *scale) {
       Operation *op = chain[done - 1];
       if (scale && scaled(op).first)
         factor *= scaled(op).second;
-      else if (!map.apply(op))
+      else if (!apply(map, op))
         break;
       map.ops.push_back(op);
       --done;
@@ -162,13 +162,14 @@ void ViewMap::broadcast(ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
   }
 }
 
-bool ViewMap::apply(Operation *op) {
-  if (auto view = dyn_cast<ReshapeOp>(op))
-    return reshape(tensorType(view.getResult()).getShape());
-  if (auto view = dyn_cast<TransposeOp>(op))
-    transpose(view.getPerm());
-  else if (auto view = dyn_cast<BroadcastOp>(op))
-    broadcast(view.getDims(), tensorType(view.getResult()).getShape());
+bool tmc::apply(ViewMap &view, Operation *op) {
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return view.reshape(tensorType(reshape.getResult()).getShape());
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    view.transpose(transpose.getPerm());
+  else if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    view.broadcast(broadcast.getDims(),
+                   tensorType(broadcast.getResult()).getShape());
   return true;
 }
 
@@ -189,9 +190,13 @@ bool ViewMap::hasRepeats() const {
   });
 }
 
-bool ViewMap::isIdentity() const {
-  return isReshape() &&
-         ArrayRef<int64_t>(getShape()) == tensorType(source).getShape();
+bool tmc::isReshape(const ViewMap &view) {
+  return !view.hasRepeats() && !view.needsTranspose();
+}
+
+bool tmc::isIdentity(const ViewMap &view) {
+  return isReshape(view) && ArrayRef<int64_t>(view.getShape()) ==
+                                tensorType(view.getSource()).getShape();
 }
 
 bool ViewMap::isConstantAlong(unsigned dim) const {

@@ -35,8 +35,6 @@ public:
   bool reshape(llvm::ArrayRef<int64_t> shape);
   void transpose(llvm::ArrayRef<int64_t> perm);
   void broadcast(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
-  /// Appends `op`, one of the three above; other ops change nothing.
-  bool apply(mlir::Operation *op);
 
   mlir::Value getSource() const { return source; }
   /// The ops that `of` went through, from the source to the value.
@@ -52,10 +50,6 @@ public:
   /// True if the source's atoms are in another order.
   bool needsTranspose() const;
   bool hasRepeats() const;
-  /// True if the result's elements in row-major order are those of the source.
-  bool isReshape() const { return !hasRepeats() && !needsTranspose(); }
-  /// True if the result is the source.
-  bool isIdentity() const;
   /// True if no element depends on the index along `dim`.
   bool isConstantAlong(unsigned dim) const;
   /// True if dimension `dim` is exactly the source's dimension `sourceDim`.
@@ -94,6 +88,16 @@ private:
   llvm::SmallVector<llvm::SmallVector<int>> groups; // Atoms per dimension.
   llvm::SmallVector<mlir::Operation *> ops;
 };
+
+/// Appends `op` to `view`, if it is a reshape, a transpose or a broadcast;
+/// other ops change nothing. Returns false, without a change, if the op cuts an
+/// atom in the middle.
+bool apply(ViewMap &view, mlir::Operation *op);
+
+/// True if the result's elements in row-major order are those of the source.
+bool isReshape(const ViewMap &view);
+/// True if the result is the source.
+bool isIdentity(const ViewMap &view);
 
 /// Whether `value` can be computed with permuted dimensions without a
 /// transpose, by cancelling an earlier one through pointwise ops, slices and
