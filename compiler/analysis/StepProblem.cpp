@@ -55,6 +55,92 @@ int64_t alignUp(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+/// True if a loop reads a value that was made before it, or slices of it. If
+/// the body recomputed the value, it would have to last into the next trip,
+/// which the IR can't express.
+bool isReadInLaterLoop(Value value) {
+  auto loopOf = [](Operation *op) {
+    return op->getParentOfType<train::MicroBatchOp>();
+  };
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    return isa<train::MicroBatchOp>(user) ||
+           loopOf(user) != loopOf(value.getDefiningOp()) ||
+           (isView(user) && isReadInLaterLoop(user->getResult(0)));
+  });
+}
+
+/// True if a value is worth a recipe: several kernels read it, so it stays
+/// alive from one to the next.
+bool isKept(OpResult result) {
+  DenseSet<Operation *> readers;
+  SmallVector<Value> open = {result};
+  while (!open.empty())
+    for (Operation *user : open.pop_back_val().getUsers())
+      if (isView(user))
+        open.push_back(user->getResult(0));
+      else
+        readers.insert(user);
+  return readers.size() > 1;
+}
+
+bool isOnlyAccumulated(BlockArgument carried) {
+  return llvm::all_of(carried.getUses(), [](OpOperand &use) {
+    auto kernel = dyn_cast<KernelOpInterface>(use.getOwner());
+    return kernel && kernel.getAccumulator() == int64_t(use.getOperandNumber());
+  });
+}
+
+ValueClass classOf(OpResult result) {
+  return gradientOf(result) ? ValueClass::Gradient : ValueClass::Activation;
+}
+
+std::string valueName(OpResult result) {
+  std::string name = nameOf(result.getOwner());
+  if (result.getResultNumber())
+    name += "#" + std::to_string(result.getResultNumber());
+  return name;
+}
+
+planning::EngineId engineOf(const planning::Problem &problem, Operation *op) {
+  if (!train::isWork(op))
+    return 0;
+  auto spaceOf = [](Value value) {
+    return planning::SpaceId(train::spaceOf(value.getType()));
+  };
+  const planning::SpaceId host = problem.hostSpace();
+  return isa<train::StashStartOp, train::FetchStartOp>(op)
+             ? problem.engineBetween(spaceOf(op->getOperand(0)),
+                                     spaceOf(op->getResult(0)))
+             : problem.engineBetween(host, host);
+}
+
+/// "h.3.act@host"
+std::string formName(const planning::Problem &problem, Operation *op,
+                     ValueId source) {
+  StringRef content = StringRef(problem.values[source].name).split('@').first;
+  SpaceKind space = train::spaceOf(op->getResult(0).getType());
+  if (onDevice(space))
+    return content.str();
+  return (content + "@" + nameOf(space)).str();
+}
+
+/// The spaces beside the device and the engines around them, where the step
+/// has values there.
+void addSpaces(planning::Problem &problem, train::StepOp step) {
+  bool moves = false;
+  step->walk([&](Operation *op) { moves |= train::isWork(op); });
+  for (Type type : step.getArgumentTypes())
+    moves |= !onDevice(train::spaceOf(type));
+  if (!moves)
+    return;
+  for (const SpaceInfo &space : kSpaces)
+    if (!onDevice(space.kind))
+      problem.addSpace(space.kind);
+  for (const EngineInfo &engine : kEngines)
+    if (engine.kind != EngineKind::Compute)
+      problem.engines.push_back({engine.name, engine.kind});
+}
+
 /// Builds the problem of one step, segment by segment.
 class ProblemBuilder {
 public:
@@ -64,7 +150,7 @@ public:
   FailureOr<StepProblem> build() {
     out.problem.reservedBytes = target.reservedBytes;
     Block &block = step.getBody().front();
-    addSpaces();
+    addSpaces(out.problem, step);
     collectUpdates(block.getTerminator());
     for (BlockArgument argument : block.getArguments())
       addArgument(argument);
@@ -116,38 +202,8 @@ private:
     workOf.clear();
   }
 
-  /// The spaces beside the device and the engines around them, where the step
-  /// has values there.
-  void addSpaces() {
-    bool moves = false;
-    step->walk([&](Operation *op) { moves |= train::isWork(op); });
-    for (Type type : step.getArgumentTypes())
-      moves |= !onDevice(train::spaceOf(type));
-    if (!moves)
-      return;
-    for (const SpaceInfo &space : kSpaces)
-      if (!onDevice(space.kind))
-        out.problem.addSpace(space.kind);
-    for (const EngineInfo &engine : kEngines)
-      if (engine.kind != EngineKind::Compute)
-        out.problem.engines.push_back({engine.name, engine.kind});
-  }
-
   int64_t alignmentIn(planning::SpaceId space) const {
     return alignmentOf(out.problem.spaces[space].kind, target.arenaAlignment);
-  }
-
-  planning::EngineId engineOf(Operation *op) {
-    if (!train::isWork(op))
-      return 0;
-    auto spaceOf = [](Value value) {
-      return planning::SpaceId(train::spaceOf(value.getType()));
-    };
-    const planning::SpaceId host = out.problem.hostSpace();
-    return isa<train::StashStartOp, train::FetchStartOp>(op)
-               ? out.problem.engineBetween(spaceOf(op->getOperand(0)),
-                                           spaceOf(op->getResult(0)))
-               : out.problem.engineBetween(host, host);
   }
 
   void collectUpdates(Operation *ret) {
@@ -223,10 +279,6 @@ private:
         ValueKind::Persistent);
   }
 
-  ValueClass classOf(OpResult result) {
-    return gradientOf(result) ? ValueClass::Gradient : ValueClass::Activation;
-  }
-
   /// The recipe of `kernel`, without its writes and overwrites.
   planning::Recipe recipeOf(KernelOpInterface kernel) {
     auto cost = cast<CostOpInterface>(kernel.getOperation());
@@ -238,7 +290,7 @@ private:
     bool isOnHost = train::isWork(kernel);
     KernelCall call =
         kernel.getKernel(layouts, isOnHost ? Backend::Cpu : target.backend);
-    recipe.engine = engineOf(kernel);
+    recipe.engine = engineOf(out.problem, kernel);
     recipe.workspaceSpace = *spaceOf(
         out.problem, infoOf(out.problem.engines[recipe.engine].kind).writes);
     // A generated kernel has no name before outlining.
@@ -256,20 +308,6 @@ private:
         recipe.reads.push_back(id);
     }
     return recipe;
-  }
-
-  /// True if a loop reads a value that was made before it, or slices of it. If
-  /// the body recomputed the value, it would have to last into the next trip,
-  /// which the IR can't express.
-  static bool isReadInLaterLoop(Value value) {
-    auto loopOf = [](Operation *op) {
-      return op->getParentOfType<train::MicroBatchOp>();
-    };
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return isa<train::MicroBatchOp>(user) ||
-             loopOf(user) != loopOf(value.getDefiningOp()) ||
-             (isView(user) && isReadInLaterLoop(user->getResult(0)));
-    });
   }
 
   LogicalResult addOp(Operation *op) {
@@ -317,21 +355,12 @@ private:
   void addMove(Operation *op) {
     planning::Recipe move;
     move.name = nameOf(op);
-    move.engine = engineOf(op);
+    move.engine = engineOf(out.problem, op);
     ValueId source = idOf(op->getOperand(0));
     move.reads = {source};
-    move.writes = {addResult(op->getResult(0), formName(op, source))};
+    move.writes = {
+        addResult(op->getResult(0), formName(out.problem, op, source))};
     add(op, std::move(move));
-  }
-
-  /// "h.3.act@host"
-  std::string formName(Operation *op, ValueId source) const {
-    StringRef content =
-        StringRef(out.problem.values[source].name).split('@').first;
-    SpaceKind space = train::spaceOf(op->getResult(0).getType());
-    if (onDevice(space))
-      return content.str();
-    return (content + "@" + nameOf(space)).str();
   }
 
   LogicalResult addDone(Operation *start) {
@@ -342,13 +371,6 @@ private:
     done.phase = planning::Phase::Done;
     out.list.segments[segment].push_back(done);
     return success();
-  }
-
-  std::string valueName(OpResult result) {
-    std::string name = nameOf(result.getOwner());
-    if (result.getResultNumber())
-      name += "#" + std::to_string(result.getResultNumber());
-    return name;
   }
 
   /// Operands that the kernel reads only for results that are dropped here. The
@@ -529,20 +551,6 @@ private:
     }
   }
 
-  /// True if a value is worth a recipe: several kernels read it, so it stays
-  /// alive from one to the next.
-  static bool isKept(OpResult result) {
-    DenseSet<Operation *> readers;
-    SmallVector<Value> open = {result};
-    while (!open.empty())
-      for (Operation *user : open.pop_back_val().getUsers())
-        if (isView(user))
-          open.push_back(user->getResult(0));
-        else
-          readers.insert(user);
-    return readers.size() > 1;
-  }
-
   void addPart(size_t whole, nn::FusedOp fused, unsigned wanted,
                ArrayRef<unsigned> given) {
     OpBuilder b(fused.getContext()); // Detached: inserts nowhere.
@@ -606,14 +614,6 @@ private:
          llvm::zip(loop.getCarried(), yield->getOperands()))
       out.problem.values[idOf(carried)].carriedFrom = idOf(value);
     return success();
-  }
-
-  static bool isOnlyAccumulated(BlockArgument carried) {
-    return llvm::all_of(carried.getUses(), [](OpOperand &use) {
-      auto kernel = dyn_cast<KernelOpInterface>(use.getOwner());
-      return kernel &&
-             kernel.getAccumulator() == int64_t(use.getOperandNumber());
-    });
   }
 };
 

@@ -56,6 +56,111 @@ struct Scope {
   }
 };
 
+/// The part of an element's index that comes from the atoms in [from, to),
+/// with `coordinate` counting along them; "" if none.
+std::string offset(const FusedPlan &plan, Value value, unsigned from,
+                   unsigned to, StringRef coordinate) {
+  auto found = plan.place.find(value);
+  if (found == plan.place.end())
+    return "";
+  ArrayRef<unsigned> place = found->second;
+  auto sizeOf = [&](unsigned first, unsigned last) {
+    int64_t size = 1;
+    for (unsigned a = first; a < last; ++a)
+      size *= plan.atoms[a];
+    return size;
+  };
+  std::string sum;
+  for (unsigned i = 0; i < place.size();) {
+    if (place[i] < from || place[i] >= to) {
+      ++i;
+      continue;
+    }
+    unsigned j = i; // A run of adjacent atoms counts as one.
+    while (j + 1 < place.size() && place[j + 1] == place[j] + 1 &&
+           place[j + 1] < to)
+      ++j;
+    int64_t inner = sizeOf(place[j] + 1, to), stride = 1;
+    for (unsigned k = j + 1; k < place.size(); ++k)
+      stride *= plan.atoms[place[k]];
+    std::string term = coordinate.str();
+    if (inner != 1)
+      term += " / " + std::to_string(inner);
+    if (place[i] != from)
+      term += " % " + std::to_string(sizeOf(place[i], place[j] + 1));
+    if (stride != 1)
+      term = (term.find(' ') == std::string::npos ? term : "(" + term + ")") +
+             " * " + std::to_string(stride);
+    sum += (sum.empty() ? "" : " + ") + term;
+    i = j + 1;
+  }
+  return sum;
+}
+
+std::string rowOffset(const FusedPlan &plan, Value value) {
+  return offset(plan, value, 0, plan.rowAtoms, "row.index");
+}
+
+/// The element's index within the row, as 64-bit lanes; "" if none.
+std::string colOffset(const FusedPlan &plan, Value value) {
+  std::string text =
+      offset(plan, value, plan.rowAtoms, plan.atoms.size(), "c.index()");
+  // A scalar operand of lanes must have the lanes' type.
+  std::string typed;
+  for (StringRef word : llvm::split(text, ' ')) {
+    bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
+    StringRef bare = word.rtrim(')');
+    if (!isNumber && !bare.empty() && llvm::all_of(bare, llvm::isDigit)) {
+      typed += "int64_t(" + bare.str() + ")" +
+               std::string(word.size() - bare.size(), ')') + " ";
+      continue;
+    }
+    typed += (isNumber ? "int64_t(" + word.str() + ")" : word.str()) + " ";
+  }
+  if (!typed.empty())
+    typed.pop_back();
+  return typed;
+}
+
+/// Rounds the result of `op` to its type. Kernels compute in f32; a narrower
+/// type rounds, so that a value is the same whether a kernel reads it from
+/// memory or recomputes it.
+std::string rounded(Operation *op, const std::string &expression) {
+  Type element = elementOf(op->getResult(0));
+  auto pointwise = dyn_cast<PointwiseOpInterface>(op);
+  if (!isNarrowFloat(element) || (pointwise && !pointwise.roundsResult()))
+    return expression;
+  return "rounded<" + storageType(element).str() + ">(" + expression + ")";
+}
+
+size_t indexOf(ArrayRef<ReduceOp> list, ReduceOp reduce) {
+  return llvm::find(list, reduce) - list.begin();
+}
+
+std::string orZero(const std::string &text) {
+  return text.empty() ? "0" : text;
+}
+
+std::string iota(Operation *op, const std::string &position) {
+  Type element = elementOf(op->getResult(0));
+  if (element.isInteger(64))
+    return position;
+  return std::string("convert<") +
+         (isa<FloatType>(element) ? "float" : "int32_t") + ">(" + position +
+         ")";
+}
+
+/// The index of an op's stream among the kernel's streams.
+size_t streamOf(Block &block, RandomOp random) {
+  size_t number = 0;
+  for (auto other : block.getOps<RandomOp>()) {
+    if (other == random)
+      break;
+    ++number;
+  }
+  return number;
+}
+
 class FusedPrinter {
 public:
   FusedPrinter(llvm::raw_ostream &os, StringRef name, Block &block,
@@ -203,79 +308,9 @@ private:
     closeFunction();
   }
 
-  //===--------------------------------------------------------------------===//
-  // Places of elements
-  //===--------------------------------------------------------------------===//
-
-  /// The part of an element's index that comes from the atoms in [from, to),
-  /// with `coordinate` counting along them; "" if none.
-  std::string offset(Value value, unsigned from, unsigned to,
-                     StringRef coordinate) {
-    auto found = plan.place.find(value);
-    if (found == plan.place.end())
-      return "";
-    ArrayRef<unsigned> place = found->second;
-    auto sizeOf = [&](unsigned first, unsigned last) {
-      int64_t size = 1;
-      for (unsigned a = first; a < last; ++a)
-        size *= plan.atoms[a];
-      return size;
-    };
-    std::string sum;
-    for (unsigned i = 0; i < place.size();) {
-      if (place[i] < from || place[i] >= to) {
-        ++i;
-        continue;
-      }
-      unsigned j = i; // A run of adjacent atoms counts as one.
-      while (j + 1 < place.size() && place[j + 1] == place[j] + 1 &&
-             place[j + 1] < to)
-        ++j;
-      int64_t inner = sizeOf(place[j] + 1, to), stride = 1;
-      for (unsigned k = j + 1; k < place.size(); ++k)
-        stride *= plan.atoms[place[k]];
-      std::string term = coordinate.str();
-      if (inner != 1)
-        term += " / " + std::to_string(inner);
-      if (place[i] != from)
-        term += " % " + std::to_string(sizeOf(place[i], place[j] + 1));
-      if (stride != 1)
-        term = (term.find(' ') == std::string::npos ? term : "(" + term + ")") +
-               " * " + std::to_string(stride);
-      sum += (sum.empty() ? "" : " + ") + term;
-      i = j + 1;
-    }
-    return sum;
-  }
-
-  std::string rowOffset(Value value) {
-    return offset(value, 0, plan.rowAtoms, "row.index");
-  }
-
-  /// The element's index within the row, as 64-bit lanes; "" if none.
-  std::string colOffset(Value value) {
-    std::string text =
-        offset(value, plan.rowAtoms, plan.atoms.size(), "c.index()");
-    // A scalar operand of lanes must have the lanes' type.
-    std::string typed;
-    for (StringRef word : llvm::split(text, ' ')) {
-      bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
-      StringRef bare = word.rtrim(')');
-      if (!isNumber && !bare.empty() && llvm::all_of(bare, llvm::isDigit)) {
-        typed += "int64_t(" + bare.str() + ")" +
-                 std::string(word.size() - bare.size(), ')') + " ";
-        continue;
-      }
-      typed += (isNumber ? "int64_t(" + word.str() + ")" : word.str()) + " ";
-    }
-    if (!typed.empty())
-      typed.pop_back();
-    return typed;
-  }
-
   /// A pointer to column 0 of this row of an operand or result.
   std::string rowPointer(Value value, const std::string &base) {
-    std::string from = rowOffset(value);
+    std::string from = rowOffset(plan, value);
     if (from.empty())
       return base;
     std::string pointer = base + "_row";
@@ -289,11 +324,9 @@ private:
   // Values
   //===--------------------------------------------------------------------===//
 
-  std::optional<double> constantOf(Value value) { return splatValue(value); }
-
   /// `value`, which is the same for all columns, as a name in the row's scope.
   std::string once(Value value) {
-    if (auto number = constantOf(value))
+    if (auto number = splatValue(value))
       return literalOf(elementOf(value), *number);
     if (auto known = row.names.find(value);
         known != row.names.end() && !known->second.empty())
@@ -302,7 +335,7 @@ private:
     std::string expression, name;
     if (!op) {
       unsigned number = cast<BlockArgument>(value).getArgNumber();
-      std::string at = rowOffset(value);
+      std::string at = rowOffset(plan, value);
       expression = "row.load(in" + std::to_string(number) +
                    (at.empty() ? "" : " + " + at) + ")";
       name = "x" + std::to_string(number);
@@ -317,20 +350,9 @@ private:
     return name;
   }
 
-  /// Rounds the result of `op` to its type. Kernels compute in f32; a narrower
-  /// type rounds, so that a value is the same whether a kernel reads it from
-  /// memory or recomputes it.
-  static std::string rounded(Operation *op, const std::string &expression) {
-    Type element = elementOf(op->getResult(0));
-    auto pointwise = dyn_cast<PointwiseOpInterface>(op);
-    if (!isNarrowFloat(element) || (pointwise && !pointwise.roundsResult()))
-      return expression;
-    return "rounded<" + storageType(element).str() + ">(" + expression + ")";
-  }
-
   std::string onceExpression(Operation *op) {
     if (isa<IotaOp>(op))
-      return iota(op, "int64_t(" + orZero(iotaOffset(op, true)) + ")", false);
+      return iota(op, "int64_t(" + orZero(iotaOffset(op, true)) + ")");
     if (auto random = dyn_cast<RandomOp>(op))
       return drawsOf(random) + ".template at<1>(0)";
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -344,7 +366,7 @@ private:
 
   /// `value` in a pass over the columns.
   std::string lanes(Value value, Scope &scope) {
-    if (auto number = constantOf(value))
+    if (auto number = splatValue(value))
       return "c.spread(" + literalOf(elementOf(value), *number) + ")";
     if (!plan.variesByCol(value))
       return "c.spread(" + once(value) + ")";
@@ -359,9 +381,9 @@ private:
       unsigned number = cast<BlockArgument>(value).getArgNumber();
       name = "x" + std::to_string(number);
       std::string base = rowPointer(value, "in" + std::to_string(number));
-      expression = plan.isContiguous(value)
-                       ? "c.load(" + base + ")"
-                       : "c.gather(" + base + ", " + colOffset(value) + ")";
+      expression = plan.isContiguous(value) ? "c.load(" + base + ")"
+                                            : "c.gather(" + base + ", " +
+                                                  colOffset(plan, value) + ")";
     } else {
       name = nameOf(value);
       if (slot != slotOf.end() && made.contains(value) && !inFinish)
@@ -384,9 +406,8 @@ private:
   std::string lanesExpression(Operation *op, Scope &scope) {
     if (isa<IotaOp>(op)) {
       std::string perRow = iotaOffset(op, true), perCol = iotaOffset(op, false);
-      return iota(op,
-                  perCol + (perRow.empty() ? "" : " + int64_t(" + perRow + ")"),
-                  true);
+      return iota(op, perCol +
+                          (perRow.empty() ? "" : " + int64_t(" + perRow + ")"));
     }
     if (auto random = dyn_cast<RandomOp>(op))
       return "c.random(" + drawsOf(random) + ")";
@@ -396,7 +417,7 @@ private:
     auto text = [&](unsigned i) { return lanes(op->getOperand(i), scope); };
     bool literalUsed = false;
     auto mixed = [&](unsigned i) {
-      auto number = constantOf(op->getOperand(i));
+      auto number = splatValue(op->getOperand(i));
       if (!number || literalUsed)
         return text(i);
       literalUsed = true; // One of them must have lanes.
@@ -411,14 +432,6 @@ private:
            (isa<ReduceOp>(op) && !plan.reductions.contains(op));
   }
 
-  static size_t indexOf(ArrayRef<ReduceOp> list, ReduceOp reduce) {
-    return llvm::find(list, reduce) - list.begin();
-  }
-
-  static std::string orZero(const std::string &text) {
-    return text.empty() ? "0" : text;
-  }
-
   /// The row's, or the column's, share of the position along iota's dimension.
   std::string iotaOffset(Operation *op, bool byRow) {
     auto iota = cast<IotaOp>(op);
@@ -428,8 +441,8 @@ private:
     auto shape = tensorType(iota.getResult()).getShape();
     for (int64_t size : shape.drop_front(iota.getDim() + 1))
       inner *= size;
-    std::string whole =
-        byRow ? rowOffset(iota.getResult()) : colOffset(iota.getResult());
+    std::string whole = byRow ? rowOffset(plan, iota.getResult())
+                              : colOffset(plan, iota.getResult());
     bool varies = byRow ? plan.variesByRow(iota.getResult())
                         : plan.variesByCol(iota.getResult());
     if (!varies || whole.empty())
@@ -443,26 +456,6 @@ private:
     return "(" + text + " % " + number(shape[iota.getDim()]) + ")";
   }
 
-  std::string iota(Operation *op, const std::string &position, bool) {
-    Type element = elementOf(op->getResult(0));
-    if (element.isInteger(64))
-      return position;
-    return std::string("convert<") +
-           (isa<FloatType>(element) ? "float" : "int32_t") + ">(" + position +
-           ")";
-  }
-
-  /// The index of an op's stream among the kernel's streams.
-  size_t streamOf(RandomOp random) {
-    size_t number = 0;
-    for (auto other : block.getOps<RandomOp>()) {
-      if (other == random)
-        break;
-      ++number;
-    }
-    return number;
-  }
-
   /// The name of a row's random numbers.
   std::string drawsOf(RandomOp random) {
     std::string draws = "draws_" + nameOf(random.getResult());
@@ -472,12 +465,13 @@ private:
     unsigned samples = cast<BlockArgument>(random.getSamples()).getArgNumber();
     int64_t perSample = tensorType(random.getResult()).getNumElements() /
                         tensorType(random.getSamples()).getNumElements();
-    std::string at = orZero(rowOffset(random.getResult()));
+    std::string at = orZero(rowOffset(plan, random.getResult()));
     row.line(llvm::formatv("const int64_t at_{0} = {1};", draws, at));
     row.line(llvm::formatv("Draws {0}(in{1}, stream{2}, uint64_t(in{3}[at_{0} "
                            "/ {4}] * {4} + at_{0} % "
                            "{4}));",
-                           draws, seed, streamOf(random), samples, perSample));
+                           draws, seed, streamOf(block, random), samples,
+                           perSample));
     return draws;
   }
 
@@ -560,13 +554,13 @@ private:
         continue;
       std::string out = "out" + std::to_string(i);
       if (plan.colMask() && !(plan.typeAtoms(value) & plan.colMask())) {
-        std::string number = once(value), at = rowOffset(value);
+        std::string number = once(value), at = rowOffset(plan, value);
         row.line(ifWanted(i) + "row.store(" + out +
                  (at.empty() ? "" : " + " + at) + ", " + number + ");");
         continue;
       }
       std::string text = lanes(value, scope);
-      std::string from = rowOffset(value);
+      std::string from = rowOffset(plan, value);
       if (!from.empty())
         row.line(llvm::formatv("auto *{0}_row = {0} + {1};", out, from));
       stores.push_back(ifWanted(i) + "c.store(" + out +

@@ -102,6 +102,100 @@ std::string identityOfFile(const std::string &path) {
   return text ? identityIn((*text)->getBuffer().take_front(4096).str()) : "";
 }
 
+bool isGood(const Deviation &d) { return d.error() <= d.allowed; }
+
+/// True if one more interpretation of the step is cheap enough.
+bool isSmall(train::StepOp step) {
+  constexpr int64_t kMostElements = int64_t(1) << 24;
+  int64_t elements = 0;
+  step.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type))
+        elements += tensor.getNumElements();
+  });
+  return elements <= kMostElements;
+}
+
+/// True if a step with codes differs only in tensors of one element. If
+/// rounding moves a largest magnitude over a power of two, its block gets
+/// other codes. Changed inputs seldom show that. The effect on a large tensor
+/// is within the tolerance, but the effect on a norm or a loss may not be.
+bool mayBeAScale(train::StepOp step, ArrayRef<Deviation> list) {
+  bool hasCodes = false;
+  step.walk([&](Operation *op) {
+    hasCodes |=
+        isa<nn::QuantizeOp, nn::QuantizeBothOp, nn::QuantizeBlocksOp>(op);
+  });
+  return hasCodes && llvm::all_of(list, [](const Deviation &d) {
+           return isGood(d) || d.elements == 1;
+         });
+}
+
+/// The name and the kind of result `index`.
+std::pair<std::string, std::string> resultOf(train::StepOp step,
+                                             unsigned index) {
+  std::optional<unsigned> arg = train::updatedArg(step, index);
+  if (!arg)
+    return {train::resultName(step, index).str(),
+            train::lossResult(step) == index ? "loss" : "output"};
+  std::string name = train::argName(step, *arg).str();
+  if (auto slot =
+          step.getArgAttrOfType<StringAttr>(*arg, TrainDialect::kSlot)) {
+    StringRef suffix = name;
+    suffix.consume_front(slot.getValue());
+    suffix.consume_front(".");
+    return {name, suffix.str()};
+  }
+  return {name, train::roleOf(step, *arg) == train::Role::Param ? "parameter"
+                                                                : "state"};
+}
+
+bool hasSlots(train::StepOp step, StringRef param) {
+  for (unsigned i = 0; i < step.getNumArguments(); ++i)
+    if (auto slot = step.getArgAttrOfType<StringAttr>(i, TrainDialect::kSlot))
+      if (slot.getValue() == param)
+        return true;
+  return false;
+}
+
+/// Arguments that have a value before the first step.
+std::vector<std::string> modelValues(train::StepOp step) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+    auto role = train::roleOf(step, i);
+    if ((role == train::Role::Param || role == train::Role::State) &&
+        !step.getArgAttr(i, TrainDialect::kSlot) && !train::copiedArg(step, i))
+      names.push_back(train::argName(step, i).str());
+  }
+  return names;
+}
+
+void setScales(std::vector<Deviation> &list) {
+  std::map<std::string, double> squares;
+  for (const Deviation &d : list)
+    squares[d.kind] += d.norm * d.norm;
+  for (Deviation &d : list)
+    d.scale = std::max(d.norm, kKindShare * std::sqrt(squares[d.kind]));
+}
+
+/// Fails if rounding explains so large a difference that the comparison says
+/// nothing.
+Expected<void> checkCoarsest(const std::string &directory,
+                             const std::vector<Deviation> &list) {
+  for (const Deviation &d : list)
+    if (d.error() > kVerifyCoarsest) {
+      std::string text;
+      llvm::raw_string_ostream(text)
+          << "nothing can be said of '" << directory
+          << "': in each draw rounding alone decides a value, and '" << d.name
+          << "' is off by " << llvm::format("%.2g", d.error())
+          << ", as changing the inputs' last bits makes it";
+      return Failure::input(text).note(
+          "--weights F.safetensors gives it a model's own");
+    }
+  return {};
+}
+
 class Verifier {
 public:
   explicit Verifier(const VerifyOptions &options) : options(options) {}
@@ -109,7 +203,7 @@ public:
   Expected<VerifyReport> run() {
     TMC_TRY(open());
     TMC_TRY(compareSteps());
-    if (report.agrees && isSmall())
+    if (report.agrees && isSmall(step))
       TMC_TRY(compareEdges());
     llvm::stable_sort(report.deviations, [](const auto &a, const auto &b) {
       return std::pair(a.error() > a.allowed, a.error()) >
@@ -255,19 +349,6 @@ private:
     return {};
   }
 
-  /// Arguments that have a value before the first step.
-  std::vector<std::string> modelValues() {
-    std::vector<std::string> names;
-    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-      auto role = train::roleOf(step, i);
-      if ((role == train::Role::Param || role == train::Role::State) &&
-          !step.getArgAttr(i, TrainDialect::kSlot) &&
-          !train::copiedArg(step, i))
-        names.push_back(train::argName(step, i).str());
-    }
-    return names;
-  }
-
   /// Reads the values that `tmc compile` wrote beside the step: all values of
   /// the model, or those that it has without its weights (tables, statistics);
   /// the others are drawn.
@@ -275,7 +356,7 @@ private:
     SafetensorsFile file;
     if (Status s = SafetensorsFile::open(path, file); !s)
       return Failure::input(s.message());
-    std::vector<std::string> names = modelValues();
+    std::vector<std::string> names = modelValues(step);
     report.weights = path;
     if (llvm::all_of(names, [&](auto &name) { return file.find(name); }))
       return readWeights();
@@ -312,7 +393,7 @@ private:
 
   Expected<void> readWeights() {
     TMC_TRY(library->load(report.weights));
-    for (const std::string &name : modelValues()) {
+    for (const std::string &name : modelValues(step)) {
       std::vector<char> &bytes = given[name];
       bytes.resize(library->find(name)->bytes);
       TMC_TRY(library->read(name, bytes.data(), bytes.size()));
@@ -374,7 +455,7 @@ private:
 
   Expected<void> compareSteps() {
     std::map<unsigned, double> slotScale;
-    int draws = isSmall() ? kDraws : kDrawsOfLarge;
+    int draws = isSmall(step) ? kDraws : kDrawsOfLarge;
     for (int64_t k = 0; k < options.steps; ++k) {
       for (int drawn = 1;; ++drawn) {
         ++number;
@@ -392,8 +473,8 @@ private:
           // the error that rounding explains.
           good = llvm::all_of(*compared, isGood);
           if (good && drawn == draws)
-            TMC_TRY(checkCoarsest(*compared));
-          if ((good || mayBeAScale(*compared)) && drawn < draws) {
+            TMC_TRY(checkCoarsest(options.directory, *compared));
+          if ((good || mayBeAScale(step, *compared)) && drawn < draws) {
             ++report.undecided;
             continue;
           }
@@ -413,18 +494,6 @@ private:
         break;
     }
     return {};
-  }
-
-  /// True if one more interpretation of the step is cheap enough.
-  bool isSmall() {
-    constexpr int64_t kMostElements = int64_t(1) << 24;
-    int64_t elements = 0;
-    step.walk([&](Operation *op) {
-      for (Type type : op->getResultTypes())
-        if (auto tensor = dyn_cast<RankedTensorType>(type))
-          elements += tensor.getNumElements();
-    });
-    return elements <= kMostElements;
   }
 
   /// If values are large or equal, and the step computes with numbers in the
@@ -461,7 +530,7 @@ private:
   Expected<void> readEdges(ArrayRef<Tensor> expected) {
     std::vector<char> bytes;
     for (auto [i, want] : llvm::enumerate(expected)) {
-      auto [name, kind] = resultOf(i);
+      auto [name, kind] = resultOf(step, i);
       const tmc_tensor *tensor = library->find(name);
       if (!want.isFloat() || !tensor)
         continue;
@@ -475,49 +544,6 @@ private:
                                    normOf(want), 1, kVerifyTolerance});
     }
     return {};
-  }
-
-  /// True if a step with codes differs only in tensors of one element. If
-  /// rounding moves a largest magnitude over a power of two, its block gets
-  /// other codes. Changed inputs seldom show that. The effect on a large tensor
-  /// is within the tolerance, but the effect on a norm or a loss may not be.
-  bool mayBeAScale(ArrayRef<Deviation> list) {
-    bool hasCodes = false;
-    step.walk([&](Operation *op) {
-      hasCodes |=
-          isa<nn::QuantizeOp, nn::QuantizeBothOp, nn::QuantizeBlocksOp>(op);
-    });
-    return hasCodes && llvm::all_of(list, [](const Deviation &d) {
-             return isGood(d) || d.elements == 1;
-           });
-  }
-
-  static bool isGood(const Deviation &d) { return d.error() <= d.allowed; }
-
-  /// The name and the kind of result `index`.
-  std::pair<std::string, std::string> resultOf(unsigned index) {
-    std::optional<unsigned> arg = train::updatedArg(step, index);
-    if (!arg)
-      return {train::resultName(step, index).str(),
-              train::lossResult(step) == index ? "loss" : "output"};
-    std::string name = train::argName(step, *arg).str();
-    if (auto slot =
-            step.getArgAttrOfType<StringAttr>(*arg, TrainDialect::kSlot)) {
-      StringRef suffix = name;
-      suffix.consume_front(slot.getValue());
-      suffix.consume_front(".");
-      return {name, suffix.str()};
-    }
-    return {name, train::roleOf(step, *arg) == train::Role::Param ? "parameter"
-                                                                  : "state"};
-  }
-
-  bool hasSlots(StringRef param) {
-    for (unsigned i = 0; i < step.getNumArguments(); ++i)
-      if (auto slot = step.getArgAttrOfType<StringAttr>(i, TrainDialect::kSlot))
-        if (slot.getValue() == param)
-          return true;
-    return false;
   }
 
   /// Runs both on one draw. `slotScale` gets the sizes of states for the next
@@ -540,7 +566,7 @@ private:
       if (std::optional<unsigned> arg = train::updatedArg(step, i);
           arg && train::copiedArg(step, *arg))
         continue; // `checkCopies` compares it with its original.
-      auto [name, kind] = resultOf(i);
+      auto [name, kind] = resultOf(step, i);
       const tmc_tensor *tensor = library->find(name);
       if (!tensor)
         return Failure::input("'" + options.directory +
@@ -573,19 +599,11 @@ private:
     // Rounding decides the first update of an adaptive rule.
     if (how.slotScale.empty())
       llvm::erase_if(list, [&](const Deviation &d) {
-        return d.kind == "parameter" && hasSlots(d.name);
+        return d.kind == "parameter" && hasSlots(step, d.name);
       });
     TMC_TRY(checkFrozen(how));
     TMC_TRY(checkCopies());
     return list;
-  }
-
-  void setScales(std::vector<Deviation> &list) {
-    std::map<std::string, double> squares;
-    for (const Deviation &d : list)
-      squares[d.kind] += d.norm * d.norm;
-    for (Deviation &d : list)
-      d.scale = std::max(d.norm, kKindShare * std::sqrt(squares[d.kind]));
   }
 
   /// The size of each optimizer state among this step's results; `list[i]` is
@@ -669,7 +687,7 @@ private:
         open[d.name] = &d;
     auto allow = [&](ArrayRef<Tensor> moved, ArrayRef<Tensor> from) {
       for (auto [i, tensor] : llvm::enumerate(moved)) {
-        auto it = open.find(resultOf(i).first);
+        auto it = open.find(resultOf(step, i).first);
         if (it == open.end())
           continue;
         Deviation &d = *it->second;
@@ -700,23 +718,6 @@ private:
         return std::move(rounded.failure());
       allow(*rounded, *moved);
     }
-    return {};
-  }
-
-  /// Fails if rounding explains so large a difference that the comparison says
-  /// nothing.
-  Expected<void> checkCoarsest(const std::vector<Deviation> &list) {
-    for (const Deviation &d : list)
-      if (d.error() > kVerifyCoarsest) {
-        std::string text;
-        llvm::raw_string_ostream(text)
-            << "nothing can be said of '" << options.directory
-            << "': in each draw rounding alone decides a value, and '" << d.name
-            << "' is off by " << llvm::format("%.2g", d.error())
-            << ", as changing the inputs' last bits makes it";
-        return Failure::input(text).note(
-            "--weights F.safetensors gives it a model's own");
-      }
     return {};
   }
 };
