@@ -190,6 +190,178 @@ void askFor(const gemm::Matrix &rows, int64_t count, int64_t depth) {
       __builtin_prefetch(rows.at(r, d).data, 0, 2);
 }
 
+/// What all parts of the work read and write.
+struct Whole {
+  const AttentionParams &p;
+  gemm::Matrix q, k, v, out, dout;
+  const float *lse;
+  AttentionExtras operands;
+  StoredRows dq, dk, dv;
+};
+
+/// One key head of one sample.
+class KeyHead {
+public:
+  /// `memory`: the worker's scratch. `dbias`: where this part of the gradient
+  /// of a bias begins; null: there is none.
+  KeyHead(const Whole &whole, int64_t batch, int64_t kvHead, float *memory,
+          float *dbias)
+      : p(whole.p), whole(whole), operands(whole.operands), m(p, memory),
+        dbias(dbias), depth(p.headDim), chunk(attentionChunk(p)),
+        perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
+        keyStride(p.kvHeads * depth), inPlace(p.type == DType::F32),
+        batch(batch), kvHead(kvHead), firstHead(kvHead * perKey) {}
+
+  void run() {
+    for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
+      addChunk(s0);
+    for (int64_t h = 0; !inPlace && h < perKey; ++h)
+      narrowRows(m.dq + h * p.queries * depth, depth, p.queries, depth,
+                 whole.dq.shifted(batch * p.queries * queryStride +
+                                  (firstHead + h) * depth));
+  }
+
+private:
+  /// A chunk of keys, and the sums of their gradients.
+  struct Chunk {
+    int64_t first, size;
+    float *dk, *dv;
+    int64_t written = 0; // rows of dk and dv that hold a sum
+  };
+  // Elements from row to row of the sums of gradients.
+  int64_t dqStride() const { return inPlace ? queryStride : depth; }
+  int64_t dkStride() const { return inPlace ? keyStride : depth; }
+
+  void addChunk(int64_t s0) {
+    const int64_t here = std::min(chunk, p.keys - s0);
+    const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
+    const gemm::Matrix kRows =
+        whole.k.shifted(batch * p.k.batch + kvHead * p.k.head).at(s0, 0);
+    const gemm::Matrix vRows =
+        whole.v.shifted(batch * p.v.batch + kvHead * p.v.head).at(s0, 0);
+    gemm::packA(kRows, here, depth, m.keysRows);
+    gemm::packA(vRows, here, depth, m.valuesRows);
+    gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
+    const StoredRows dkTo = whole.dk.row(s0).shifted(keyBase);
+    const StoredRows dvTo = whole.dv.row(s0).shifted(keyBase);
+    Chunk keys{s0, here, inPlace ? dkTo.floats() : m.dk,
+               inPlace ? dvTo.floats() : m.dv};
+    for (int64_t head = firstHead; head < firstHead + perKey; ++head)
+      for (int64_t q0 = 0; q0 < p.queries; q0 += kPanelN)
+        addPanel(keys, head, q0);
+    const int64_t written = keys.written, stride = dkStride();
+    zeroRows(keys.dk + written * stride, here - written, depth, stride);
+    zeroRows(keys.dv + written * stride, here - written, depth, stride);
+    if (!inPlace) {
+      narrowRows(keys.dk, depth, here, depth, dkTo);
+      narrowRows(keys.dv, depth, here, depth, dvTo);
+    }
+  }
+
+  /// Adds a panel of queries of one head to the gradients.
+  void addPanel(Chunk &c, int64_t head, int64_t q0) {
+    const int64_t s0 = c.first, here = c.size;
+    const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
+    const int64_t keys =
+        std::min(here, cpu::keyEnd(p, operands, batch, q0 + queries) - s0);
+    const int64_t first = cpu::firstKey(p, q0) / chunk * chunk;
+    if (s0 < first)
+      return;
+    const int64_t base = batch * p.queries * queryStride + head * depth;
+    float *dqRows = inPlace
+                        ? whole.dq.row(q0).shifted(base).floats()
+                        : m.dq + ((head - firstHead) * p.queries + q0) * depth;
+    if (keys <= 0) {
+      if (s0 == first)
+        zeroRows(dqRows, queries, depth, dqStride());
+      return;
+    }
+    packPanel(head, q0, queries);
+    for (int64_t r = 0; r < keys; r += kPanelM) {
+      const int64_t rows = std::min<int64_t>(kPanelM, here - r);
+      gemm::inner(rows, kPanelN, depth, m.keysRows + r * depth, m.queryPanel,
+                  m.probabilities + r * kPanelN, kPanelN, false, nullptr);
+      gemm::inner(rows, kPanelN, depth, m.valuesRows + r * depth, m.doutPanel,
+                  m.gradients + r * kPanelN, kPanelN, false, nullptr);
+    }
+    const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
+    cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
+    const bool dropout = p.dropout > 0;
+    if (dropout)
+      cpu::dropoutBits(p, operands, at, m.keep);
+    gradientTile(p, m, keys, dropout);
+    if (dbias)
+      addOnScores(m.onScores, keys, queries,
+                  dbias + head * p.biasHeadStride + q0 * p.biasQueryStride + s0,
+                  p.biasQueryStride);
+
+    // Whole panels of rows, so that each panel is either new or already
+    // written.
+    const int64_t rows =
+        std::min(here, (keys + kPanelM - 1) / kPanelM * int64_t(kPanelM));
+    std::fill(m.probabilities + keys * kPanelN,
+              m.probabilities + rows * kPanelN, 0.0f);
+    std::fill(m.gradients + keys * kPanelN, m.gradients + rows * kPanelN, 0.0f);
+    addRows(m.probabilities, rows, c.written, queries, m.doutRows, depth, c.dv,
+            dkStride());
+    addRows(m.gradients, rows, c.written, queries, m.queryRows, depth, c.dk,
+            dkStride());
+    c.written = std::max(c.written, rows);
+    for (int64_t d = 0; d < depth; d += kPanelM)
+      gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
+                  m.keysColumns + d * here, m.gradients,
+                  m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
+    cpu::transposePanel(m.queryGradient, depth, queries, dqRows, dqStride(),
+                        s0 > first);
+  }
+
+  /// Packs a panel's queries and gradients of outputs, and computes its
+  /// log-sum-exps and dots.
+  void packPanel(int64_t head, int64_t q0, int64_t queries) {
+    const int64_t base = batch * p.queries * queryStride + head * depth;
+    const gemm::Matrix qRows =
+        whole.q.shifted(batch * p.q.batch + head * p.q.head).at(q0, 0);
+    const gemm::Matrix gRows = whole.dout.shifted(base).at(q0, 0);
+    const gemm::Matrix oRows = whole.out.shifted(base).at(q0, 0);
+    const int64_t next = std::min<int64_t>(kPanelN, p.queries - q0 - queries);
+    for (const gemm::Matrix &rows : {qRows, gRows, oRows})
+      askFor(rows.at(kPanelN, 0), next, depth);
+    gemm::packB(qRows.transposed(), depth, queries, m.queryPanel);
+    gemm::packB(gRows.transposed(), depth, queries, m.doutPanel);
+    for (int64_t d = 0; d < depth; d += kPanelN) {
+      const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
+      gemm::packB(qRows.at(0, d), queries, wide, m.queryRows + d * kPanelN);
+      gemm::packB(gRows.at(0, d), queries, wide, m.doutRows + d * kPanelN);
+    }
+    if (inPlace) {
+      rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
+              m.dots);
+    } else {
+      widenRows({gRows.data, queryStride, p.type}, queries, depth,
+                m.doutPanelRows, depth);
+      widenRows({oRows.data, queryStride, p.type}, queries, depth,
+                m.outPanelRows, depth);
+      rowDots(m.doutPanelRows, m.outPanelRows, depth, depth, queries, m.dots);
+    }
+    for (int64_t i = 0; i < kPanelN; ++i) {
+      const float x =
+          i < queries ? whole.lse[(batch * p.heads + head) * p.queries + q0 + i]
+                      : kInfinity;
+      // If a row sees no key, all its probabilities are zero.
+      m.lse[i] = x == -kInfinity ? kInfinity : x;
+    }
+  }
+
+  const AttentionParams &p;
+  const Whole &whole;
+  const AttentionExtras &operands;
+  const Pieces m;
+  float *const dbias;
+  const int64_t depth, chunk, perKey, queryStride, keyStride;
+  const bool inPlace;
+  const int64_t batch, kvHead, firstHead;
+};
+
 } // namespace
 
 struct AttentionGrad::State {};
@@ -204,153 +376,23 @@ Status AttentionGrad::prepare(Device &) {
 
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
-  const int64_t depth = p.headDim, chunk = attentionChunk(p);
-  const int64_t perKey = p.heads / p.kvHeads;
-  const int64_t queryStride = p.heads * depth, keyStride = p.kvHeads * depth;
+  const int64_t queryStride = p.heads * p.headDim;
+  const int64_t keyStride = p.kvHeads * p.headDim;
   auto in = [&](size_t i, int64_t stride) {
     return gemm::Matrix{operand(ins, i), stride, 1, p.type};
   };
-  const gemm::Matrix q = in(0, p.q.time), k = in(1, p.k.time),
-                     v = in(2, p.v.time);
-  const gemm::Matrix out = in(3, queryStride), dout = in(5, queryStride);
-  const float *lse = static_cast<const float *>(operand(ins, 4));
-  const auto operands = AttentionExtras::of(ins, 6);
-  const StoredRows dq{result(outs, 0), queryStride, p.type};
-  const StoredRows dk{result(outs, 1), keyStride, p.type};
-  const StoredRows dv{result(outs, 2), keyStride, p.type};
-  const bool inPlace = p.type == DType::F32;
+  const Whole whole{p,
+                    in(0, p.q.time),
+                    in(1, p.k.time),
+                    in(2, p.v.time),
+                    in(3, queryStride),
+                    in(5, queryStride),
+                    static_cast<const float *>(operand(ins, 4)),
+                    AttentionExtras::of(ins, 6),
+                    {result(outs, 0), queryStride, p.type},
+                    {result(outs, 1), keyStride, p.type},
+                    {result(outs, 2), keyStride, p.type}};
   const int64_t workerBytes = attentionGradWorkerBytes(p);
-
-  // Works on one key head of a sample; its part of `dbias` begins at `dbias`.
-  auto add = [&](int64_t batch, int64_t kvHead, int64_t worker, float *dbias) {
-    const Pieces m(p, reinterpret_cast<float *>(static_cast<char *>(scratch) +
-                                                worker * workerBytes));
-    const gemm::Matrix kHead = k.shifted(batch * p.k.batch + kvHead * p.k.head);
-    const gemm::Matrix vHead = v.shifted(batch * p.v.batch + kvHead * p.v.head);
-    const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
-    const int64_t firstHead = kvHead * perKey;
-    // Elements from row to row of the sums of gradients.
-    const int64_t dqStride = inPlace ? queryStride : depth;
-    const int64_t dkStride = inPlace ? keyStride : depth;
-
-    for (int64_t s0 = 0; s0 < p.keys; s0 += chunk) {
-      const int64_t here = std::min(chunk, p.keys - s0);
-      const gemm::Matrix kRows = kHead.at(s0, 0);
-      gemm::packA(kRows, here, depth, m.keysRows);
-      gemm::packA(vHead.at(s0, 0), here, depth, m.valuesRows);
-      gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
-      const StoredRows dkTo = dk.row(s0).shifted(keyBase);
-      const StoredRows dvTo = dv.row(s0).shifted(keyBase);
-      float *dkRows = inPlace ? dkTo.floats() : m.dk;
-      float *dvRows = inPlace ? dvTo.floats() : m.dv;
-      int64_t written = 0; // rows of dk and dv that hold a sum
-      for (int64_t head = firstHead; head < firstHead + perKey; ++head) {
-        const gemm::Matrix qHead =
-            q.shifted(batch * p.q.batch + head * p.q.head);
-        const int64_t base = batch * p.queries * queryStride + head * depth;
-        for (int64_t q0 = 0; q0 < p.queries; q0 += kPanelN) {
-          const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
-          const int64_t keys = std::min(
-              here, cpu::keyEnd(p, operands, batch, q0 + queries) - s0);
-          const int64_t first = cpu::firstKey(p, q0) / chunk * chunk;
-          if (s0 < first)
-            continue;
-          float *dqRows =
-              inPlace ? dq.row(q0).shifted(base).floats()
-                      : m.dq + ((head - firstHead) * p.queries + q0) * depth;
-          if (keys <= 0) {
-            if (s0 == first)
-              zeroRows(dqRows, queries, depth, dqStride);
-            continue;
-          }
-          const gemm::Matrix qRows = qHead.at(q0, 0);
-          const gemm::Matrix gRows = dout.shifted(base).at(q0, 0);
-          const gemm::Matrix oRows = out.shifted(base).at(q0, 0);
-          const int64_t next =
-              std::min<int64_t>(kPanelN, p.queries - q0 - queries);
-          for (const gemm::Matrix &rows : {qRows, gRows, oRows})
-            askFor(rows.at(kPanelN, 0), next, depth);
-          gemm::packB(qRows.transposed(), depth, queries, m.queryPanel);
-          gemm::packB(gRows.transposed(), depth, queries, m.doutPanel);
-          for (int64_t d = 0; d < depth; d += kPanelN) {
-            const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
-            gemm::packB(qRows.at(0, d), queries, wide,
-                        m.queryRows + d * kPanelN);
-            gemm::packB(gRows.at(0, d), queries, wide,
-                        m.doutRows + d * kPanelN);
-          }
-          if (inPlace) {
-            rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
-                    m.dots);
-          } else {
-            widenRows({gRows.data, queryStride, p.type}, queries, depth,
-                      m.doutPanelRows, depth);
-            widenRows({oRows.data, queryStride, p.type}, queries, depth,
-                      m.outPanelRows, depth);
-            rowDots(m.doutPanelRows, m.outPanelRows, depth, depth, queries,
-                    m.dots);
-          }
-          for (int64_t i = 0; i < kPanelN; ++i) {
-            const float x =
-                i < queries ? lse[(batch * p.heads + head) * p.queries + q0 + i]
-                            : kInfinity;
-            // If a row sees no key, all its probabilities are zero.
-            m.lse[i] = x == -kInfinity ? kInfinity : x;
-          }
-          for (int64_t r = 0; r < keys; r += kPanelM) {
-            const int64_t rows = std::min<int64_t>(kPanelM, here - r);
-            gemm::inner(rows, kPanelN, depth, m.keysRows + r * depth,
-                        m.queryPanel, m.probabilities + r * kPanelN, kPanelN,
-                        false, nullptr);
-            gemm::inner(rows, kPanelN, depth, m.valuesRows + r * depth,
-                        m.doutPanel, m.gradients + r * kPanelN, kPanelN, false,
-                        nullptr);
-          }
-          const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-          cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
-          const bool dropout = p.dropout > 0;
-          if (dropout)
-            cpu::dropoutBits(p, operands, at, m.keep);
-          gradientTile(p, m, keys, dropout);
-          if (dbias)
-            addOnScores(m.onScores, keys, queries,
-                        dbias + head * p.biasHeadStride +
-                            q0 * p.biasQueryStride + s0,
-                        p.biasQueryStride);
-
-          // Whole panels of rows, so that each panel is either new or already
-          // written.
-          const int64_t whole =
-              std::min(here, (keys + kPanelM - 1) / kPanelM * int64_t(kPanelM));
-          std::fill(m.probabilities + keys * kPanelN,
-                    m.probabilities + whole * kPanelN, 0.0f);
-          std::fill(m.gradients + keys * kPanelN, m.gradients + whole * kPanelN,
-                    0.0f);
-          addRows(m.probabilities, whole, written, queries, m.doutRows, depth,
-                  dvRows, dkStride);
-          addRows(m.gradients, whole, written, queries, m.queryRows, depth,
-                  dkRows, dkStride);
-          written = std::max(written, whole);
-          for (int64_t d = 0; d < depth; d += kPanelM)
-            gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
-                        m.keysColumns + d * here, m.gradients,
-                        m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
-          cpu::transposePanel(m.queryGradient, depth, queries, dqRows, dqStride,
-                              s0 > first);
-        }
-      }
-      zeroRows(dkRows + written * dkStride, here - written, depth, dkStride);
-      zeroRows(dvRows + written * dkStride, here - written, depth, dkStride);
-      if (!inPlace) {
-        narrowRows(dkRows, depth, here, depth, dkTo);
-        narrowRows(dvRows, depth, here, depth, dvTo);
-      }
-    }
-    for (int64_t h = 0; !inPlace && h < perKey; ++h)
-      narrowRows(m.dq + h * p.queries * depth, depth, p.queries, depth,
-                 dq.shifted(batch * p.queries * queryStride +
-                            (firstHead + h) * depth));
-  };
   float *const dbias = static_cast<float *>(result(outs, 3));
   const int64_t parts = attentionGradParts(p);
   const int64_t workers = attentionWorkers(parts);
@@ -373,7 +415,11 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     const int64_t end = std::min(p.batch, (slice + 1) * perSlice);
     for (int64_t batch = slice * perSlice; batch < end; ++batch)
       for (int64_t i = 0; i < partHeads; ++i)
-        add(batch, kvHead * partHeads + i, worker, sum);
+        KeyHead(whole, batch, kvHead * partHeads + i,
+                reinterpret_cast<float *>(static_cast<char *>(scratch) +
+                                          worker * workerBytes),
+                sum)
+            .run();
   };
   parallelFor(stream, parts, workers, part);
   constexpr int64_t kRun = 4096; // elements that one part adds up

@@ -17,6 +17,16 @@ using simd::kWidth;
 
 static_assert(kTileRows % kPanelM == 0 && kGemmPanelN % kPanelN == 0);
 
+/// The pixel of images of height x width that row `row` of a grid computes.
+static int64_t pixelOf(const Grid &grid, int64_t row, int64_t height,
+                       int64_t width) {
+  const int64_t x = row % grid.width;
+  const int64_t y = row / grid.width % grid.height;
+  const int64_t n = row / grid.width / grid.height;
+  return (n * height + grid.firstH + y * grid.stepH) * width + grid.firstW +
+         x * grid.stepW;
+}
+
 template <typename T>
 void product(Stream &stream, const ConvParams &p, bool gradInput,
              const Windows &windows, const T *from, const void *filter, T *to,
@@ -75,13 +85,7 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
         mine.data += group * view.depth;
         const int64_t pieces = segments(*grid, mine, first, count, segment);
         for (int64_t r = 0; r < count; ++r) {
-          const int64_t row = first + r;
-          const int64_t x = row % grid->width;
-          const int64_t y = row / grid->width % grid->height;
-          const int64_t n = row / grid->width / grid->height;
-          pixels[r] = ((n * height + grid->firstH + y * grid->stepH) * width +
-                       grid->firstW + x * grid->stepW) *
-                      pixelElements;
+          pixels[r] = pixelOf(*grid, first + r, height, width) * pixelElements;
           rowsOfSums[r] = r * columns;
         }
         const int64_t j0 = slice * columns;

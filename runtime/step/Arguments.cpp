@@ -114,11 +114,117 @@ Status byteNumber(const std::string &flag, const std::string &text,
                      text + "'");
 }
 
+/// Flags whose value doesn't show that they were given.
+struct GivenFlags {
+  bool weights = false, steps = false;
+};
+
+/// Sets the value of one known flag. `inlineValue`: it was written as
+/// --flag=value.
+Status setFlag(const std::string &name, const std::string &value,
+               bool inlineValue, Arguments &parsed, GivenFlags &given) {
+  uint64_t number = 0;
+  if (name == "--steps" || name == "--save-every" || name == "--threads" ||
+      name == "--host-threads" || name == "--seed")
+    if (Status s = wholeNumber(name, value, number); !s)
+      return s;
+  if (name == "--data") {
+    parsed.data.push_back(value);
+  } else if (name == "--steps") {
+    if (number > uint64_t(INT64_MAX / 2))
+      return usage("--steps is too large");
+    parsed.steps = int64_t(number);
+    given.steps = true;
+  } else if (name == "--save-every") {
+    parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
+  } else if (name == "--threads" || name == "--host-threads") {
+    if (number < 1 || number > 1024)
+      return usage(name + " takes a number from 1 to 1024, not '" + value +
+                   "'");
+    (name == "--threads" ? parsed.threads : parsed.hostThreads) = int(number);
+  } else if (name == "--trace") {
+    parsed.trace = value;
+  } else if (name == "--nvme") {
+    parsed.nvme = value;
+  } else if (name == "--link-bandwidth") {
+    if (Status s = byteNumber(name, value, parsed.linkBytesPerSecond); !s)
+      return s;
+  } else if (name == "--seed") {
+    parsed.seed = number;
+  } else if (name == "--lr") {
+    char *end;
+    parsed.rate = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end || !(parsed.rate >= 0) || parsed.rate > 1e30)
+      return usage("--lr takes a non-negative number, not '" + value + "'");
+  } else if (name == "--lr-schedule") {
+    if (Status s = Schedule::parse(value, parsed.schedule); !s)
+      return s;
+  } else if (name == "--weights") {
+    parsed.weights = value;
+    given.weights = true;
+  } else if (name == "--init") {
+    if (value.compare(0, 7, "random:") ||
+        !wholeNumber(name, value.substr(7), parsed.initSeed))
+      return usage("--init takes random:SEED, not '" + value + "'");
+    parsed.init = true;
+  } else if (name == "--save") {
+    parsed.save = value;
+  } else if (name == "--save-weights") {
+    parsed.saveWeights = true;
+    if (value == "f32")
+      parsed.weightsType = DType::F32;
+    else if (value == "bf16")
+      parsed.weightsType = DType::BF16;
+    else if (value == "f16" || value == "fp16")
+      parsed.weightsType = DType::F16;
+    else if (inlineValue)
+      return usage("--save-weights takes f32, bf16 or f16, not '" + value +
+                   "'");
+  } else if (name == "--resume") {
+    parsed.resume = value;
+  } else if (name == "--log") {
+    parsed.log = value;
+  } else if (name == "--poison") {
+    parsed.poison = true;
+  } else if (name == "--check-finite") {
+    parsed.checkFinite = true;
+  } else if (name == "--profile") {
+    if (inlineValue && value.empty())
+      return usage("--profile= needs a file; --profile alone prints a table");
+    parsed.profile = true;
+    parsed.profileFile = value;
+  } else if (name == "--quiet") {
+    parsed.quiet = true;
+  } else if (name == "--help") {
+    parsed.help = true;
+  }
+  return Status::ok();
+}
+
+/// Checks what flags say together.
+Status checkTogether(const Arguments &parsed, const GivenFlags &given) {
+  if (int(given.weights) + int(parsed.init) + int(!parsed.resume.empty()) > 1)
+    return usage("only one of --weights, --init and --resume can say where the "
+                 "parameters start");
+  if (!parsed.resume.empty() && parsed.seed)
+    return usage("--seed can't be given with --resume: the checkpoint has the "
+                 "seed");
+  if (!given.steps)
+    return usage("--steps is missing");
+  if (parsed.data.empty())
+    return usage("--data is missing");
+  if (parsed.saveEvery && parsed.save.empty())
+    return usage("--save-every needs --save");
+  if (parsed.saveWeights && parsed.save.empty())
+    return usage("--save-weights needs --save");
+  return Status::ok();
+}
+
 } // namespace
 
 Status parseArguments(const std::vector<std::string> &arguments,
                       Arguments &parsed) {
-  bool weights = false, steps = false;
+  GivenFlags given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string name = arguments[i], value;
     bool inlineValue = false;
@@ -151,99 +257,12 @@ Status parseArguments(const std::vector<std::string> &arguments,
     if (!flag->value && inlineValue)
       return usage(name + " takes no value");
 
-    uint64_t number = 0;
-    if (name == "--steps" || name == "--save-every" || name == "--threads" ||
-        name == "--host-threads" || name == "--seed")
-      if (Status s = wholeNumber(name, value, number); !s)
-        return s;
-    if (name == "--data") {
-      parsed.data.push_back(value);
-    } else if (name == "--steps") {
-      if (number > uint64_t(INT64_MAX / 2))
-        return usage("--steps is too large");
-      parsed.steps = int64_t(number);
-      steps = true;
-    } else if (name == "--save-every") {
-      parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
-    } else if (name == "--threads" || name == "--host-threads") {
-      if (number < 1 || number > 1024)
-        return usage(name + " takes a number from 1 to 1024, not '" + value +
-                     "'");
-      (name == "--threads" ? parsed.threads : parsed.hostThreads) = int(number);
-    } else if (name == "--trace") {
-      parsed.trace = value;
-    } else if (name == "--nvme") {
-      parsed.nvme = value;
-    } else if (name == "--link-bandwidth") {
-      if (Status s = byteNumber(name, value, parsed.linkBytesPerSecond); !s)
-        return s;
-    } else if (name == "--seed") {
-      parsed.seed = number;
-    } else if (name == "--lr") {
-      char *end;
-      parsed.rate = std::strtod(value.c_str(), &end);
-      if (value.empty() || *end || !(parsed.rate >= 0) || parsed.rate > 1e30)
-        return usage("--lr takes a non-negative number, not '" + value + "'");
-    } else if (name == "--lr-schedule") {
-      if (Status s = Schedule::parse(value, parsed.schedule); !s)
-        return s;
-    } else if (name == "--weights") {
-      parsed.weights = value;
-      weights = true;
-    } else if (name == "--init") {
-      if (value.compare(0, 7, "random:") ||
-          !wholeNumber(name, value.substr(7), parsed.initSeed))
-        return usage("--init takes random:SEED, not '" + value + "'");
-      parsed.init = true;
-    } else if (name == "--save") {
-      parsed.save = value;
-    } else if (name == "--save-weights") {
-      parsed.saveWeights = true;
-      if (value == "f32")
-        parsed.weightsType = DType::F32;
-      else if (value == "bf16")
-        parsed.weightsType = DType::BF16;
-      else if (value == "f16" || value == "fp16")
-        parsed.weightsType = DType::F16;
-      else if (inlineValue)
-        return usage("--save-weights takes f32, bf16 or f16, not '" + value +
-                     "'");
-    } else if (name == "--resume") {
-      parsed.resume = value;
-    } else if (name == "--log") {
-      parsed.log = value;
-    } else if (name == "--poison") {
-      parsed.poison = true;
-    } else if (name == "--check-finite") {
-      parsed.checkFinite = true;
-    } else if (name == "--profile") {
-      if (inlineValue && value.empty())
-        return usage("--profile= needs a file; --profile alone prints a table");
-      parsed.profile = true;
-      parsed.profileFile = value;
-    } else if (name == "--quiet") {
-      parsed.quiet = true;
-    } else if (name == "--help") {
-      parsed.help = true;
-    }
+    if (Status s = setFlag(name, value, inlineValue, parsed, given); !s)
+      return s;
   }
   if (parsed.help)
     return Status::ok();
-  if (int(weights) + int(parsed.init) + int(!parsed.resume.empty()) > 1)
-    return usage("only one of --weights, --init and --resume can say where the "
-                 "parameters start");
-  if (!parsed.resume.empty() && parsed.seed)
-    return usage("--seed can't be given with --resume: the checkpoint has the "
-                 "seed");
-  if (!steps)
-    return usage("--steps is missing");
-  if (parsed.data.empty())
-    return usage("--data is missing");
-  if (parsed.saveEvery && parsed.save.empty())
-    return usage("--save-every needs --save");
-  if (parsed.saveWeights && parsed.save.empty())
-    return usage("--save-weights needs --save");
-  return Status::ok();
+  return checkTogether(parsed, given);
 }
 
 std::string helpText(const std::string &program, const StepProgram &step) {
