@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 
+import classes
 import docs
 import escapes
 import verdicts
@@ -101,6 +102,7 @@ def check_rules(tally, build):
     tally.test("rules: no model by its name", not bad, "\n".join(bad))
     check_includes(tally, build)
     check_lengths(tally)
+    check_classes(tally)
     check_picture(tally)
     check_pages(tally)
     check_names(tally)
@@ -216,7 +218,7 @@ def check_includes(tally, build):
 # The planner is read more often than any other part: no file of it has as many lines. No
 # function of these places has as many.
 PLANNER = "compiler/planning"
-SHORT_FUNCTIONS = ["compiler", "dialects", "driver", "passes", "tools"]
+SHORT_FUNCTIONS = ["compiler", "dialects", "driver", "frontends", "passes", "runtime", "tools"]
 MOST_FILE_LINES, MOST_FUNCTION_LINES = 500, 100
 
 
@@ -228,7 +230,7 @@ def functions(lines):
     while number < len(lines):
         line = lines[number]
         indent = len(line) - len(line.lstrip())
-        starts = re.match(r"(  )?[A-Za-z~\[:]", line) and not re.match(
+        starts = re.match(r"(  )?[A-Za-z_~\[:]", line) and not re.match(
             r" *(public:|private:|protected:|namespace |class |struct |enum |union |using |#)", line)
         if not starts:
             number += 1
@@ -251,7 +253,7 @@ def check_lengths(tally):
     """Files of the planner and functions that are too long."""
     long_files, long_functions = [], []
     for path in tracked(*[place + "/**" for place in SHORT_FUNCTIONS]):
-        if not path.endswith((".cpp", ".h")):
+        if not path.endswith((".cpp", ".h", ".cu")):
             continue
         with open(path) as text:
             lines = text.read().splitlines()
@@ -263,6 +265,16 @@ def check_lengths(tally):
     tally.test("rules: no long file in " + PLANNER, not long_files, "\n".join(long_files))
     tally.test("rules: no long function in " + ", ".join(SHORT_FUNCTIONS), not long_functions,
                "\n".join(long_functions))
+
+
+def check_classes(tally):
+    """Classes with too many functions: tools/classes.py counts."""
+    bad = []
+    for path in tracked(*[place + "/**" for place in SHORT_FUNCTIONS]):
+        if path.endswith((".cpp", ".h", ".cu")):
+            with open(path) as text:
+                bad += classes.too_many(os.path.relpath(path, ROOT), text.read())
+    tally.test("rules: no class of more than %d functions" % classes.MOST_FUNCTIONS, not bad, "\n".join(bad))
 
 
 def check_picture(tally):
