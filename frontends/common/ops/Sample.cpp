@@ -268,7 +268,7 @@ FailureOr<Val> tmc::frontend::poolBoxes(Site &s, const BoxPool &p) {
   // Combines all rows of points with all columns: [R, rows * columns].
   int64_t rows = p.height * p.samples, columns = p.width * p.samples;
   auto spread = [&](const Expression &v, bool isRow) {
-    return v.of([&](Site &s, const Val &v) -> FailureOr<Val> {
+    return v.of([=](Site &s, const Val &v) -> FailureOr<Val> {
       ASSIGN_OR_FAIL(Val apart, reshaped(s, v,
                                          isRow ? Dims{boxes, rows, 1}
                                                : Dims{boxes, 1, columns}));

@@ -21,7 +21,7 @@ static FailureOr<Val> normAlong(Call &c, const Val &x, double order,
   auto reduce =
       [&](FailureOr<Val> (*how)(Site &, const Val &, ArrayRef<int64_t>, bool),
           const Expression &of) -> Expression {
-    return of.of([&](Site &s, const Val &v) { return how(s, v, dims, keep); });
+    return of.of([=](Site &s, const Val &v) { return how(s, v, dims, keep); });
   };
   if (std::isinf(order))
     return reduce(order > 0 ? reduceMax : reduceMin, size).value();

@@ -55,7 +55,7 @@ static LogicalResult importCosineEmbedding(Call &c) {
     return c.error("an angle of numbers");
   // x * y / sqrt((x^2 + e) (y^2 + e)), PyTorch's formula for this loss.
   auto sum = [&](const Expression &of) {
-    return of.of([&](Site &s, const Val &v) {
+    return of.of([dim](Site &s, const Val &v) {
       return reduceSum(s, v, Dims{dim}, false);
     });
   };
