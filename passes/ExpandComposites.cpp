@@ -107,13 +107,14 @@ Value Expand<GeluOp>::build(GeluOp op, const Rows &, OpBuilder &b,
   if (op.getTanh()) {
     // c (x + a x^3) = c x (1 + a x^2), as the derivative spells it.
     const double c = std::sqrt(2 / M_PI), a = 0.044715;
-    Value u = mul(b, loc, scale(b, loc, x, c),
-                  add(b, loc, one, scale(b, loc, mul(b, loc, x, x), a)));
+    Value bend = add(b, loc, one, scale(b, loc, mul(b, loc, x, x), a));
+    Value u = mul(b, loc, scale(b, loc, x, c), bend);
     gate = math::TanhOp::create(b, loc, u);
   } else {
     gate = math::ErfOp::create(b, loc, scale(b, loc, x, M_SQRT1_2));
   }
-  return mul(b, loc, scale(b, loc, x, 0.5), add(b, loc, one, gate));
+  gate = add(b, loc, one, gate);
+  return mul(b, loc, scale(b, loc, x, 0.5), gate);
 }
 
 /// True if every element of `value`, an integer tensor, is 0 or 1.

@@ -27,6 +27,7 @@ import time
 import classes
 import docs
 import escapes
+import sequence
 import verdicts
 
 # What every processor with AVX2 runs.
@@ -106,14 +107,24 @@ def check_rules(tally, build):
     check_picture(tally)
     check_pages(tally)
     check_names(tally)
+    check_order(tally)
+
+
+def read(path):
+    """The name of a file from the root, and its text."""
+    with open(path) as text:
+        return os.path.relpath(path, ROOT), text.read()
+
+
+def check_order(tally):
+    """The order of operations doesn't depend on the compiler that compiles tmc."""
+    rooms = ("compiler", "dialects", "driver", "frontends", "passes", "tools", "test/unit")
+    bad = sequence.faults(map(read, tracked(*[room + "/**" + end for room in rooms for end in (".cpp", ".h")])))
+    tally.test("rules: operations have one order (tools/sequence.py)", not bad, "\n".join(bad))
 
 
 def check_names(tally):
     """Nobody prints a text of a file past the function of its language."""
-    def read(path):
-        with open(path) as text:
-            return os.path.relpath(path, ROOT), text.read()
-
     rooms = ("compiler", "driver", "frontends", "passes", "dialects", "tools", "runtime")
     bad = escapes.faults(map(read, tracked(*[room + "/**" + end for room in rooms for end in (".cpp", ".h", ".cu")])))
     tally.test("rules: texts of files are escaped (tools/escapes.py)", not bad, "\n".join(bad))

@@ -105,14 +105,16 @@ static std::string compareFloats(arith::CmpFPredicate predicate,
 }
 
 std::string tmc::expressionOf(arith::CmpFOp op, const OperandText &text) {
-  return compareFloats(op.getPredicate(), text.mixed(0), text.mixed(1));
+  // One after the other: only the second operand may be a literal.
+  std::string b = text.mixed(1), a = text.mixed(0);
+  return compareFloats(op.getPredicate(), a, b);
 }
 
 std::string tmc::expressionOf(arith::CmpIOp op, const OperandText &text) {
   using P = arith::CmpIPredicate;
   if (elementOf(op.getLhs()).isInteger(1)) {
-    std::string differ =
-        "asMask(" + text.lanes(0) + " ^ " + text.lanes(1) + ")";
+    std::string b = text.lanes(1), a = text.lanes(0);
+    std::string differ = "asMask(" + a + " ^ " + b + ")";
     return op.getPredicate() == P::eq ? "logicalNot(" + differ + ")" : differ;
   }
   auto is = [&](const char *sign) {

@@ -39,7 +39,10 @@ struct Spell {
   Value sub(Value x, Value y) const {
     return arith::SubFOp::create(b, loc, x, y);
   }
-  Value oneMinusSquare(Value y) const { return sub(constant(y, 1), mul(y, y)); }
+  Value oneMinusSquare(Value y) const {
+    Value square = mul(y, y);
+    return sub(constant(y, 1), square);
+  }
   Value neg(Value x) const { return arith::NegFOp::create(b, loc, x); }
 };
 
@@ -91,7 +94,8 @@ struct RsqrtVjp : Vjp<RsqrtVjp, math::RsqrtOp> {
     // y = x^(-1/2): dx = -dy y^3 / 2.
     Spell s{b, op.getLoc()};
     Value y = op.getResult();
-    return {s.mul(s.mul(dy, -0.5), s.mul(y, s.mul(y, y)))};
+    Value cube = s.mul(y, s.mul(y, y));
+    return {s.mul(s.mul(dy, -0.5), cube)};
   }
 };
 
@@ -114,8 +118,8 @@ struct AtanVjp : Vjp<AtanVjp, math::AtanOp> {
   static Grads build(math::AtanOp op, OpBuilder &b, Value dy) {
     Spell s{b, op.getLoc()};
     Value x = op.getOperand();
-    return {s.div(dy, arith::AddFOp::create(b, op.getLoc(), s.mul(x, x),
-                                            s.constant(x, 1)))};
+    Value one = s.constant(x, 1), square = s.mul(x, x);
+    return {s.div(dy, arith::AddFOp::create(b, op.getLoc(), square, one))};
   }
 };
 
@@ -127,8 +131,9 @@ struct AbsVjp : Vjp<AbsVjp, math::AbsFOp> {
     auto is = [&](arith::CmpFPredicate predicate) -> Value {
       return arith::CmpFOp::create(b, op.getLoc(), predicate, x, zero);
     };
+    Value negative = s.neg(dy);
     Value below = arith::SelectOp::create(
-        b, op.getLoc(), is(arith::CmpFPredicate::OLT), s.neg(dy), zero);
+        b, op.getLoc(), is(arith::CmpFPredicate::OLT), negative, zero);
     return {arith::SelectOp::create(b, op.getLoc(),
                                     is(arith::CmpFPredicate::OGT), dy, below)};
   }
@@ -161,7 +166,8 @@ struct PowVjp : Vjp<PowVjp, math::PowFOp> {
     if (isConstant)
       return {dx, Value()};
     Value log = math::LogOp::create(b, loc, x);
-    Value dp = zeroWhere(isZero(x), s.mul(op.getResult(), log));
+    Value grown = s.mul(op.getResult(), log);
+    Value dp = zeroWhere(isZero(x), grown);
     return {dx, s.mul(dy, dp)};
   }
 };

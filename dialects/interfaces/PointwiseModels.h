@@ -71,7 +71,10 @@ template <size_t N> struct Word {
 constexpr unsigned kDivisionCost = 8, kSeriesCost = 16;
 
 /// Forms of an op's expression: the text, its cost, and whether its result must
-/// be rounded if the type is narrower than f32.
+/// be rounded if the type is narrower than f32. The first question for an
+/// operand's text prints what the operand is computed with: two operands are
+/// named one after the other, not in one expression, whose order C++ leaves
+/// open.
 struct Spelling {
   static constexpr unsigned cost = 1;
   static constexpr bool rounds = true;
@@ -92,8 +95,8 @@ template <Word sign> struct Bits : Infix<sign> {
     auto type = llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType());
     if (!type.getElementType().isInteger(1))
       return Infix<sign>::expression(op, text);
-    return "asMask(" + text.lanes(0) + " " + sign.text + " " + text.lanes(1) +
-           ")";
+    std::string b = text.lanes(1), a = text.lanes(0);
+    return "asMask(" + a + " " + sign.text + " " + b + ")";
   }
 };
 

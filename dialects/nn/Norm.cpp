@@ -112,7 +112,8 @@ SmallVector<Value> LayerNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     Value g = getScale() ? mul(b, loc, dy, rows.along(getScale())) : dy;
     Value meanG = rows.spread(rows.mean(g));
     Value meanGX = rows.spread(rows.mean(mul(b, loc, g, xhat)));
-    Value inner = sub(b, loc, sub(b, loc, g, meanG), mul(b, loc, xhat, meanGX));
+    Value along = mul(b, loc, xhat, meanGX);
+    Value inner = sub(b, loc, sub(b, loc, g, meanG), along);
     result[0] = mul(b, loc, inner, rows.spread(rstd));
   }
   unsigned next = 1;
@@ -161,8 +162,8 @@ SmallVector<Value> RMSNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     // dx = rstd (g - xhat mean(g xhat)), g = dy scale.
     Value g = getScale() ? mul(b, loc, dy, rows.along(getScale())) : dy;
     Value meanGX = rows.spread(rows.mean(mul(b, loc, g, xhat)));
-    result[0] = mul(b, loc, sub(b, loc, g, mul(b, loc, xhat, meanGX)),
-                    rows.spread(rstd));
+    Value spread = rows.spread(rstd);
+    result[0] = mul(b, loc, sub(b, loc, g, mul(b, loc, xhat, meanGX)), spread);
   }
   if (getScale() && wanted[1])
     result[1] = rows.sumOverRows(mul(b, loc, dy, xhat));
@@ -200,9 +201,10 @@ SmallVector<Value> SoftmaxOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                             type);
   };
   Value dy = grads[0], y = getResult();
-  if (getLog()) // dx = dy - exp(y) sum(dy)
-    return {sub(b, loc, dy,
-                mul(b, loc, math::ExpOp::create(b, loc, y), rowSum(dy)))};
+  if (getLog()) { // dx = dy - exp(y) sum(dy)
+    Value sum = rowSum(dy);
+    return {sub(b, loc, dy, mul(b, loc, math::ExpOp::create(b, loc, y), sum))};
+  }
   // dx = y (dy - sum(dy y))
   return {mul(b, loc, y, sub(b, loc, dy, rowSum(mul(b, loc, dy, y))))};
 }
@@ -237,13 +239,17 @@ SmallVector<Value> GeluOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     // y' = (1 + t) / 2 + x (1 - t^2) u' / 2, u' = c (1 + 3 a x^2).
     const double c = std::sqrt(2 / M_PI), a = 0.044715;
     Value x2 = mul(b, loc, x, x);
-    Value u = mul(b, loc, scale(b, loc, x, c),
-                  add(b, loc, constant(1), scale(b, loc, x2, a)));
+    Value bend = scale(b, loc, x2, a);
+    bend = add(b, loc, constant(1), bend);
+    Value u = mul(b, loc, scale(b, loc, x, c), bend);
     Value t = math::TanhOp::create(b, loc, u);
-    Value du = add(b, loc, constant(c), scale(b, loc, x2, 3 * a * c));
-    Value sech2 = sub(b, loc, constant(1), mul(b, loc, t, t));
+    Value du = scale(b, loc, x2, 3 * a * c);
+    du = add(b, loc, constant(c), du);
+    Value sech2 = mul(b, loc, t, t);
+    sech2 = sub(b, loc, constant(1), sech2);
     Value left = scale(b, loc, add(b, loc, constant(1), t), 0.5);
-    Value right = mul(b, loc, scale(b, loc, x, 0.5), mul(b, loc, sech2, du));
+    Value right = mul(b, loc, sech2, du);
+    right = mul(b, loc, scale(b, loc, x, 0.5), right);
     derivative = add(b, loc, left, right);
   } else {
     // y' = (1 + erf(x / sqrt 2)) / 2 + x exp(-x^2 / 2) / sqrt(2 pi).

@@ -448,9 +448,10 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
       samples = found->random.getSamples();
       stream = found->random.getStream();
     }
+    Value prefix = found->mask->buildPrefix(b, loc);
+    Value groups = found->mask->buildGroups(b, loc);
     auto attention = AttentionOp::create(
-        b, loc, q, k, v, mask, found->mask->buildGroups(b, loc),
-        found->mask->buildPrefix(b, loc), seed, samples, bias,
+        b, loc, q, k, v, mask, groups, prefix, seed, samples, bias,
         APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
         found->mask->getWindow(), APFloat(found->dropout), stream,
         /*exact=*/false);
@@ -498,10 +499,12 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
       return failure();
     Location loc = op.getLoc();
     Value left = parts.build(b, loc);
+    Value trained = parts.buildBias(b, loc);
+    Value prefix = parts.buildPrefix(b, loc);
+    Value groups = parts.buildGroups(b, loc);
     auto simpler = b.replaceOpWithNewOp<AttentionOp>(
-        op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
-        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(),
-        parts.buildBias(b, loc), op.getScale(), isCausal || parts.isCausal(),
+        op, op.getQ(), op.getK(), op.getV(), left, groups, prefix, op.getSeed(),
+        op.getSamples(), trained, op.getScale(), isCausal || parts.isCausal(),
         op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream(),
         op.getExact());
     setFill(simpler, parts.getFill());

@@ -118,8 +118,8 @@ static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
     for (auto [x, y] :
          llvm::zip(tensorType(result).getShape(), tensorType(value).getShape()))
       shape.push_back(std::max(x, y));
-    result =
-        joinTwo(stretch(b, loc, result, shape), stretch(b, loc, value, shape));
+    value = stretch(b, loc, value, shape);
+    result = joinTwo(stretch(b, loc, result, shape), value);
   }
   return result;
 }
@@ -227,8 +227,8 @@ static Value timesKeys(OpBuilder &b, Location loc, Value value, int64_t keys) {
       DenseElementsAttr::get(rowType, ArrayRef<float>(numbers)));
   SmallVector<int64_t> shape(type.getShape().drop_back());
   shape.push_back(keys);
-  return nn::mul(b, loc, stretch(b, loc, value, shape),
-                 stretch(b, loc, row, shape));
+  row = stretch(b, loc, row, shape);
+  return nn::mul(b, loc, stretch(b, loc, value, shape), row);
 }
 
 /// The numbers of a summand for scores of `keys` keys.
@@ -272,9 +272,10 @@ Value AttentionMask::build(OpBuilder &b, Location loc) const {
   if (condition) {
     auto type =
         RankedTensorType::get(tensorType(condition).getShape(), elementType);
-    added.push_back(arith::SelectOp::create(
-        b, loc, condition, splat(b, loc, type, 0),
-        splat(b, loc, type, -std::numeric_limits<double>::infinity())));
+    Value hidden =
+        splat(b, loc, type, -std::numeric_limits<double>::infinity());
+    Value seen = splat(b, loc, type, 0);
+    added.push_back(arith::SelectOp::create(b, loc, condition, seen, hidden));
   }
   return join(b, loc, added,
               [&](Value x, Value y) { return nn::add(b, loc, x, y); });

@@ -50,8 +50,8 @@ static Value sigmoidOf(Site &s, Value x) {
   Value e = math::ExpOp::create(s.b, s.loc, minusSize(s, x));
   Value one = s.like(x, 1);
   Value isPositive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
-  return nn::div(s.b, s.loc, select(s, isPositive, one, e),
-                 nn::add(s.b, s.loc, one, e));
+  Value below = nn::add(s.b, s.loc, one, e);
+  return nn::div(s.b, s.loc, select(s, isPositive, one, e), below);
 }
 
 FailureOr<Val> tmc::frontend::sigmoid(Site &s, const Val &x) {

@@ -162,9 +162,9 @@ static FailureOr<Val> smoothedCrossEntropy(Site &s, Rows rows, double share) {
           arith::ExtFOp::create(s.b, s.loc, nn::tensorType(*v).clone(wide), *v);
   Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
   RowLosses of = lossesOf(s, rows, logs);
-  Value spread = spreadOf(s, rows, logs);
-  of.losses = nn::add(s.b, s.loc, nn::scale(s.b, s.loc, of.losses, 1 - share),
-                      nn::scale(s.b, s.loc, spread, each));
+  Value spread = nn::scale(s.b, s.loc, spreadOf(s, rows, logs), each);
+  of.losses =
+      nn::add(s.b, s.loc, nn::scale(s.b, s.loc, of.losses, 1 - share), spread);
   return reducedRows(s, rows, of);
 }
 

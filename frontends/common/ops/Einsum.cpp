@@ -175,8 +175,9 @@ static FailureOr<Term> contract(Site &s, Term lhs, Term rhs,
     left.insert(left.begin(), sizeOf(batch));
     right.insert(right.begin(), sizeOf(batch));
   }
-  Value y = nn::MatmulOp::create(s.b, s.loc, s.reshape(l, left),
-                                 s.reshape(r, right), /*transposeLhs=*/false,
+  r = s.reshape(r, right);
+  l = s.reshape(l, left);
+  Value y = nn::MatmulOp::create(s.b, s.loc, l, r, /*transposeLhs=*/false,
                                  /*transposeRhs=*/true);
   result.value = s.reshape(y, dims);
   return result;

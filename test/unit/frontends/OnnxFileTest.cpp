@@ -318,8 +318,10 @@ TEST_F(OnnxFileTest, MutatedModels) {
           auto &a = *node.mutable_attribute(pick(node.attribute_size()));
           const int64_t values[] = {-1, 0, 1, 2, 7, INT64_MIN, INT64_MAX};
           a.set_i(values[pick(7)]);
-          if (a.ints_size())
-            a.set_ints(pick(a.ints_size()), values[pick(7)]);
+          if (a.ints_size()) {
+            int64_t value = values[pick(7)];
+            a.set_ints(pick(a.ints_size()), value);
+          }
           if (a.has_t() && a.t().raw_data().size() >= 8)
             a.mutable_t()->mutable_raw_data()->replace(
                 0, 8, reinterpret_cast<const char *>(&values[pick(7)]), 8);

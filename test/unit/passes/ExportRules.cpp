@@ -257,15 +257,17 @@ static void attention(GraphBuilder &g) {
   Value p = softmaxOf(e, scores);
   if (g.random.below(4) == 0 && !flat) {
     double rate = 0.25;
-    Value u = nn::RandomOp::create(g.b, g.loc, p.getType(), g.seed(),
-                                   g.samples(rows), g.stream());
+    int64_t stream = g.stream();
+    Value samples = g.samples(rows), seed = g.seed();
+    Value u =
+        nn::RandomOp::create(g.b, g.loc, p.getType(), seed, samples, stream);
     Value keep = arith::CmpFOp::create(g.b, g.loc, arith::CmpFPredicate::OGE, u,
                                        g.constant(u, rate));
     double up = e.number(1 / (1 - rate));
-    if (e.coin())
-      p = arith::SelectOp::create(g.b, g.loc, keep, e.scaled(p, up),
-                                  g.constant(p, 0));
-    else
+    if (e.coin()) {
+      Value zero = g.constant(p, 0);
+      p = arith::SelectOp::create(g.b, g.loc, keep, e.scaled(p, up), zero);
+    } else
       p = e.mul(
           p,
           e.scaled(arith::UIToFPOp::create(g.b, g.loc, p.getType(), keep), up));
@@ -345,8 +347,8 @@ static void rotation(GraphBuilder &g) {
   Exporter e(g);
   Value x = g.pick(2);
   int64_t rows = tensorType(x).getDimSize(0), half = g.size();
-  x = nn::MatmulOp::create(g.b, g.loc, g.squash(x),
-                           g.param({e.width(x), 2 * half}));
+  Value weight = g.param({e.width(x), 2 * half});
+  x = nn::MatmulOp::create(g.b, g.loc, g.squash(x), weight);
   auto part = [&](int64_t first) -> Value {
     return nn::SliceOp::create(g.b, g.loc, g.tensor({rows, half}), x,
                                ArrayRef<int64_t>{0, first},
@@ -366,7 +368,8 @@ static void rotation(GraphBuilder &g) {
         g.b, g.loc, DenseElementsAttr::get(type, numbers));
     return perRow ? constant : e.along(constant, x);
   };
-  g.add(e.add(e.mul(x, table()), e.mul(turned, table())));
+  Value sines = e.mul(turned, table());
+  g.add(e.add(e.mul(x, table()), sines));
 }
 
 ArrayRef<Rule> tmc::test::exportRules() {

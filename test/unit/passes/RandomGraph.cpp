@@ -256,8 +256,8 @@ void GraphBuilder::close() {
     leaves.push_back(pool.back());
   for (Value leaf : leaves) {
     RankedTensorType type = nn::tensorType(leaf);
-    Value term = nn::mul(b, loc, squash(leaf),
-                         constant(leaf, 1.0 / type.getNumElements()));
+    Value share = constant(leaf, 1.0 / type.getNumElements());
+    Value term = nn::mul(b, loc, squash(leaf), share);
     addLoss(nn::reduceSum(b, loc, term, nn::firstDims(type.getRank())));
   }
   Value loss = losses[0];

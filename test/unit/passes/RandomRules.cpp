@@ -70,9 +70,9 @@ static void unary(GraphBuilder &g) {
         b, loc,
         arith::SelectOp::create(b, loc, isPositive,
                                 arith::NegFOp::create(b, loc, x), x));
-    return g.add(nn::div(b, loc,
-                         arith::SelectOp::create(b, loc, isPositive, one, e),
-                         nn::add(b, loc, one, e)));
+    Value below = nn::add(b, loc, one, e);
+    Value above = arith::SelectOp::create(b, loc, isPositive, one, e);
+    return g.add(nn::div(b, loc, above, below));
   }
   default:
     return g.add(nn::GeluOp::create(b, loc, x, g.random.coin()));
@@ -100,7 +100,8 @@ static void binary(GraphBuilder &g) {
   case 6:
     return g.add(arith::MinimumFOp::create(b, loc, x, y));
   default:
-    return g.add(math::PowFOp::create(b, loc, g.positive(x), g.squash(y)));
+    y = g.squash(y);
+    return g.add(math::PowFOp::create(b, loc, g.positive(x), y));
   }
 }
 
@@ -466,10 +467,10 @@ static void batchNorm(GraphBuilder &g) {
   if (tensorType(x).getNumElements() < 2 * channels)
     return; // one number has no variance
   Value mean = g.state({channels}), var = g.state({channels});
+  Value bias = g.param({channels}), scale = g.param({channels});
   auto op = nn::BatchNormOp::create(
-      g.b, g.loc, x, g.param({channels}), g.param({channels}), mean, var,
-      g.b.getF64FloatAttr(0.1), g.b.getF64FloatAttr(0.1),
-      last ? g.b.getUnitAttr() : nullptr);
+      g.b, g.loc, x, scale, bias, mean, var, g.b.getF64FloatAttr(0.1),
+      g.b.getF64FloatAttr(0.1), last ? g.b.getUnitAttr() : nullptr);
   g.add(op.getResult());
   g.addUpdate(op.getNewMean(), mean);
   g.addUpdate(op.getNewVar(), var);
@@ -501,10 +502,11 @@ static void crossEntropy(GraphBuilder &g) {
   IntegerAttr ignored =
       g.b.getI64IntegerAttr(g.random.coin() ? -100 : classes - 1);
   if (isLinear) {
-    Value loss = nn::LinearCrossEntropyOp::create(
-                     g.b, g.loc, x, g.param({classes, width}), labels, weight,
-                     g.random.coin() ? g.param({classes}) : Value(),
-                     g.b.getI64IntegerAttr(g.random.between(1, 4)), ignored)
+    IntegerAttr chunk = g.b.getI64IntegerAttr(g.random.between(1, 4));
+    Value bias = g.random.coin() ? g.param({classes}) : Value();
+    Value table = g.param({classes, width});
+    Value loss = nn::LinearCrossEntropyOp::create(g.b, g.loc, x, table, labels,
+                                                  weight, bias, chunk, ignored)
                      .getLoss();
     // The gradient of a square waits for the loss.
     bool squared = g.random.coin() && !g.options.batchSafe;
@@ -517,8 +519,9 @@ static void crossEntropy(GraphBuilder &g) {
 static void dropout(GraphBuilder &g) {
   Value x = asRows(g, g.pick());
   RankedTensorType type = tensorType(x);
-  Value u = nn::RandomOp::create(g.b, g.loc, type, g.seed(),
-                                 g.samples(type.getDimSize(0)), g.stream());
+  int64_t stream = g.stream();
+  Value samples = g.samples(type.getDimSize(0)), seed = g.seed();
+  Value u = nn::RandomOp::create(g.b, g.loc, type, seed, samples, stream);
   double p = 0.25;
   Value keep = arith::CmpFOp::create(g.b, g.loc, arith::CmpFPredicate::OGE, u,
                                      g.constant(u, p));
