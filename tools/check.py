@@ -14,6 +14,7 @@ it.
 import argparse
 import concurrent.futures
 import glob
+import json
 import os
 import re
 import secrets
@@ -44,7 +45,7 @@ class Tally:
         self.passed = 0
         self.failed = []
         self.skipped = []
-        self.times = []  # (seconds, case), of the scripts that print times.
+        self.times = []  # (seconds, case)
         self.kept = 0  # Of those that passed: in an earlier run.
         self.full = full
 
@@ -351,21 +352,36 @@ SHARES = 4
 
 
 def each_shard(programs, arguments, **options):
-    """(program, what its run gave) of GoogleTest programs, in order: each one's tests
-    are shared among several processes, as many at a time as there are cores."""
+    """(program, what its run gave, times) of GoogleTest programs, in order: each one's
+    tests are shared among several processes, as many at a time as there are cores. The
+    times are those of Tally."""
     cores = os.cpu_count() or 1
     shards = SHARES * cores
     env = options.pop("env", os.environ)
 
-    def part(job):
+    def part(job, folder):
         program, shard = job
-        return program, run([program, *arguments], **options,
-                            env=dict(env, GTEST_TOTAL_SHARDS=str(shards),
-                                     GTEST_SHARD_INDEX=str(shard)))
+        name = os.path.basename(program)
+        report = os.path.join(folder, "%s.%d" % (name, shard))
+        done = run([program, *arguments, "--gtest_output=json:" + report], **options,
+                   env=dict(env, GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(shard)))
+        return program, done, [(float(case["time"].rstrip("s")),
+                                "%s %s.%s" % (name, case["classname"], case["name"]))
+                               for suite in report_of(report).get("testsuites", [])
+                               for case in suite["testsuite"]]
 
-    with concurrent.futures.ThreadPoolExecutor(cores) as pool:
-        yield from pool.map(part, [(program, shard) for program in programs
-                                   for shard in range(shards)])
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(cores) as pool:
+        yield from pool.map(lambda job: part(job, folder),
+                            [(program, shard) for program in programs for shard in range(shards)])
+
+
+def report_of(path):
+    """What a test program wrote to `path`; nothing if it ended before."""
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
 
 
 def check_unit(tally, build):
@@ -374,8 +390,9 @@ def check_unit(tally, build):
     programs = sorted(set(glob.glob(os.path.join(build, "bin", "tmc-*-tests")))
                       - {os.path.join(build, "bin", "tmc-cuda-tests")})
     tally.test("unit: there are test programs", bool(programs))
-    for program, done in each_shard(programs, ["--gtest_brief=1"], cwd=build):
+    for program, done, times in each_shard(programs, ["--gtest_brief=1"], cwd=build):
         name = os.path.basename(program)
+        tally.times += times
         ran = re.search(r"(\d+) tests? ran|PASSED\s+\] (\d+) test", done.stdout)
         passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
         for failure in re.findall(r"^\[  FAILED  \] ([\w/.]+)",
@@ -391,10 +408,14 @@ def check_unit(tally, build):
 
 
 def check_lit(tally, build):
-    done = run([os.path.join(LLVM, "lit") if os.path.exists(
-        os.path.join(LLVM, "lit")) else "lit-22", "-q", "--show-all",
-        os.path.join(ROOT, "test")],
-        env=dict(os.environ, TMC_BUILD=os.path.abspath(build)))
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "lit.json")
+        done = run([os.path.join(LLVM, "lit") if os.path.exists(
+            os.path.join(LLVM, "lit")) else "lit-22", "-q", "--show-all", "--output", report,
+            os.path.join(ROOT, "test")],
+            env=dict(os.environ, TMC_BUILD=os.path.abspath(build)))
+        tally.times += [(case["elapsed"], case["name"].replace("tmc :: ", "lit "))
+                        for case in report_of(report).get("tests", [])]
     results = re.findall(r"^(PASS|FAIL|XFAIL|XPASS|UNRESOLVED|UNSUPPORTED|"
                          r"TIMEOUT): (.*?) \(\d+ of", done.stdout, re.M)
     tally.test("lit: there are tests", bool(results), done.stdout[-3000:])
@@ -545,9 +566,10 @@ def check_emulated(tally, build):
     few = tally.is_left("emulated: 50 seeds, all models, bench/gpu's scripts")
 
     def kernels(name, tests, **more):
-        for _, done in each_shard([os.path.join(build, "bin", "tmc-cuda-tests")],
+        for _, done, times in each_shard([os.path.join(build, "bin", "tmc-cuda-tests")],
                                   ["--gtest_brief=1", "--gtest_filter=" + tests],
                                   env=dict(os.environ, **more)):
+            tally.times += [(seconds, "emulated %s, %s" % (case, name)) for seconds, case in times]
             passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
             tally.passed += int(passed.group(1)) if passed else 0
             if done.returncode != 0 or not passed:
