@@ -101,7 +101,8 @@ std::string valueName(OpResult result) {
   return name;
 }
 
-planning::EngineId engineOf(const planning::Problem &problem, Operation *op) {
+/// The engine of an op; adds it to the problem if it is the first.
+planning::EngineId engineOf(planning::Problem &problem, Operation *op) {
   if (!train::isWork(op))
     return 0;
   auto spaceOf = [](Value value) {

@@ -60,6 +60,18 @@ template <typename Shape> struct RunningRows {
       }
     }
   }
+
+  /// Writes row `half` to `out`, and its log-sum-exp. Scores are in units of
+  /// `unit`.
+  __device__ void write(const AttentionParams &p, float unit, int half,
+                        int lane, uint16_t *out, float *lse) const {
+    const float dropScale = p.dropout > 0 ? float(1 / (1 - p.dropout)) : 1.0f;
+    const float all = total[half];
+    writeSums(sum, half, all > 0 ? dropScale / all : 0.0f, p.headDim, out,
+              lane);
+    if (lane % 4 == 0)
+      *lse = all > 0 ? markHidden(p, top[half] * unit + logf(all)) : -INFINITY;
+  }
 };
 
 template <typename Shape, Scores Kind>
@@ -146,21 +158,14 @@ __global__ void __launch_bounds__(kTensorThreads)
       walk(std::false_type{});
   waitGroup<0>();
 
-  const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
+  const int64_t at = (batch * p.heads + head) * p.queries;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t query = query0 + row0 + 8 * half;
-    if (query >= p.queries)
-      continue;
-    const int64_t row = (batch * p.queries + query) * p.heads + head;
-    const float total = running.total[half];
-    writeSums(running.sum, half, total > 0 ? dropScale / total : 0.0f,
-              p.headDim, out + row * p.headDim, lane);
-    if (lane % 4 == 0)
-      lse[(batch * p.heads + head) * p.queries + query] =
-          total > 0 ? markHidden(p, running.top[half] * unit + logf(total))
-                    : -INFINITY;
-  }
+  for (int half = 0; half < 2; ++half)
+    if (const int64_t query = query0 + row0 + 8 * half; query < p.queries)
+      running.write(p, unit, half, lane,
+                    out + ((batch * p.queries + query) * p.heads + head) *
+                              p.headDim,
+                    lse + at + query);
 }
 
 /// The strides of dout.
@@ -179,6 +184,15 @@ __device__ __forceinline__ float exponentOf(float lse) {
 struct QueryNumbers {
   float exponent, dot;
 };
+
+__device__ inline QueryNumbers numbersOf(const AttentionParams &p,
+                                         const GradOperands &o, int64_t batch,
+                                         int64_t head, int64_t query) {
+  if (query >= p.queries)
+    return {-INFINITY, 0};
+  const int64_t at = (batch * p.heads + head) * p.queries + query;
+  return {exponentOf(o.lse[at]), o.dots[at]};
+}
 
 /// Scores s become drop(P), and the gradients ds of dropped probabilities
 /// become those of the products, without the scale. `of(half, column)`: a
@@ -201,6 +215,77 @@ gradientsOfScores(FragmentC (&s)[N], FragmentC (&ds)[N],
     if (slopes)
       gradient *= slopes[n].sums[at];
   });
+}
+
+/// The tiles of queries that a block of keys walks: those of all heads that
+/// read the keys, one after the other. What is fetched is one tile ahead.
+template <typename Shape, Scores Kind> class QueryTiles {
+public:
+  __device__ QueryTiles(const AttentionParams &p, const GradOperands &o,
+                        int64_t batch, int64_t head, SeenRange range, int heads)
+      : queries(o.q, p.q, p.queries, p.headDim, batch, head),
+        douts(o.dout, stridesOfDout(p), p.queries, p.headDim, batch, head),
+        numbers((batch * p.heads + head) * p.queries), range(range),
+        next(range.begin), heads(range.begin < range.end ? heads : 0) {}
+
+  /// Starts to copy the next tile, and two numbers of each of its queries.
+  __device__ void fetch(const AttentionParams &p, const GradOperands &o,
+                        const TensorTiles<Shape, 2> &tiles, int stage) {
+    if (heads > 0) {
+      queries.template fetch<Shape::Walked>(next, tiles.other(stage, 0));
+      douts.template fetch<Shape::Walked>(next, tiles.other(stage, 1));
+      if (const int own = linearThread(); own < Shape::Walked) {
+        // The zeros of a missing query meet zeros of its rows.
+        const bool exists = next + own < int(p.queries);
+        const int64_t at = exists ? numbers + next + own : numbers;
+        copyAsync<4>(tiles.numbersOf(stage, 0) + own, o.lse + at,
+                     exists ? 4 : 0);
+        copyAsync<4>(tiles.numbersOf(stage, 1) + own, o.dots + at,
+                     exists ? 4 : 0);
+      }
+      next += Shape::Walked;
+      if (next >= range.end) {
+        next = range.begin;
+        --heads;
+        queries.advance(p.q.head);
+        douts.advance(p.headDim);
+        numbers += p.queries;
+      }
+    }
+    commitGroup();
+  }
+  /// Turns log-sum-exps that this thread has copied into exponents.
+  __device__ void finish(const TensorTiles<Shape, 2> &tiles, int stage) const {
+    if (const int own = linearThread(); own < Shape::Walked) {
+      float &number = tiles.numbersOf(stage, 0)[own];
+      number = exponentOf(number);
+    }
+  }
+
+private:
+  TensorRows<Shape, Kind> queries, douts;
+  int64_t numbers; // of the head's first query
+  SeenRange range;
+  int next, heads;
+};
+
+/// Writes the rows of a block of keys.
+template <int N>
+__device__ void writeKeys(const AttentionParams &p, const GradOperands &o,
+                          const FragmentC (&dk)[N], const FragmentC (&dv)[N],
+                          int64_t batch, int64_t kvHead, int key0, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int64_t key = key0 + 8 * half;
+    if (key >= p.keys)
+      continue;
+    const int64_t at =
+        ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
+    writeSums(dk, half, float(p.scale), p.headDim,
+              static_cast<uint16_t *>(o.dk) + at, lane);
+    writeSums(dv, half, 1.0f, p.headDim, static_cast<uint16_t *>(o.dv) + at,
+              lane);
+  }
 }
 
 template <typename Shape, Scores Kind>
@@ -231,40 +316,9 @@ __global__ void __launch_bounds__(kTensorThreads)
       kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
   const int begin = first.begin / Walked * Walked, end = last.end;
 
-  // All tiles of all heads that read these keys, in one walk. What is fetched
-  // is one tile ahead.
   const int64_t head0 = kvHead * perKey;
-  TensorRows<Shape, Kind> queryRows(o.q, p.q, p.queries, p.headDim, batch,
-                                    head0),
-      doutRows(o.dout, stridesOfDout(p), p.queries, p.headDim, batch, head0);
-  int64_t numbers = (batch * p.heads + head0) * p.queries;
-  int fetched = begin, heads = begin < end ? perKey : 0;
-  // Threads that fetch numbers of one query.
-  const int own = linearThread();
-  auto fetch = [&](int stage) {
-    if (heads > 0) {
-      queryRows.template fetch<Walked>(fetched, tiles.other(stage, 0));
-      doutRows.template fetch<Walked>(fetched, tiles.other(stage, 1));
-      if (own < Walked) {
-        const bool exists = fetched + own < int(p.queries);
-        const int64_t at = exists ? numbers + fetched + own : numbers;
-        copyAsync<4>(tiles.numbersOf(stage, 0) + own, o.lse + at,
-                     exists ? 4 : 0);
-        copyAsync<4>(tiles.numbersOf(stage, 1) + own, o.dots + at,
-                     exists ? 4 : 0);
-      }
-      fetched += Walked;
-      if (fetched >= end) {
-        fetched = begin;
-        --heads;
-        queryRows.advance(p.q.head);
-        doutRows.advance(p.headDim);
-        numbers += p.queries;
-      }
-    }
-    commitGroup();
-  };
-  fetch(0);
+  QueryTiles<Shape, Kind> queries(p, o, batch, head0, {begin, end}, perKey);
+  queries.fetch(p, o, tiles, 0);
 
   FragmentC dk[Shape::kChannels], dv[Shape::kChannels];
   zeroSums(dk);
@@ -273,12 +327,9 @@ __global__ void __launch_bounds__(kTensorThreads)
   int64_t head = head0;
   auto walk = [&](auto isPlain) {
     waitGroup<0>();
-    if (own < Walked) {
-      float &number = tiles.numbersOf(stage, 0)[own];
-      number = exponentOf(number);
-    }
+    queries.finish(tiles, stage);
     __syncthreads(); // this tile has arrived, the other stage has been read
-    fetch(stage ^ 1);
+    queries.fetch(p, o, tiles, stage ^ 1);
     if (drops) {
       fillKept<Walked, kOwnRows, kOwnRows + 4, kTensorThreads>(
           p, o.extras, batch, head, query0, key0, tiles.kept);
@@ -329,18 +380,7 @@ __global__ void __launch_bounds__(kTensorThreads)
         walk(std::false_type{});
   }
   waitGroup<0>();
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t key = key0 + row0 + 8 * half;
-    if (key >= p.keys)
-      continue;
-    const int64_t at =
-        ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
-    writeSums(dk, half, float(p.scale), p.headDim,
-              static_cast<uint16_t *>(o.dk) + at, lane);
-    writeSums(dv, half, 1.0f, p.headDim, static_cast<uint16_t *>(o.dv) + at,
-              lane);
-  }
+  writeKeys(p, o, dk, dv, batch, kvHead, key0 + row0, lane);
 }
 
 template <typename Shape, Scores Kind>
@@ -383,15 +423,9 @@ __global__ void __launch_bounds__(kTensorThreads)
   int key0 = first.begin / Walked * Walked, stage = 0;
   fetch(key0, 0);
 
-  QueryNumbers numbers[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t query = query0 + row0 + 8 * half;
-    const int64_t at = (batch * p.heads + head) * p.queries + query;
-    numbers[half] = query < p.queries
-                        ? QueryNumbers{exponentOf(o.lse[at]), o.dots[at]}
-                        : QueryNumbers{-INFINITY, 0};
-  }
+  const QueryNumbers numbers[2] = {
+      numbersOf(p, o, batch, head, query0 + row0),
+      numbersOf(p, o, batch, head, query0 + row0 + 8)};
   FragmentC dq[Shape::kChannels];
   zeroSums(dq);
   auto walk = [&](auto isPlain) {

@@ -6,11 +6,11 @@
 //
 // Products of operands are exact and added up in f32. Results of the softmax
 // and their gradients are rounded to bf16 before the second products, as
-// PyTorch's kernels do. With AttentionParams::exact they enter these as two bf16
-// numbers, the rounded value and the rounded rest: 16 bits in total. So results
-// then equal those of the f32 kernels up to the order of sums, not to the bit.
-// f16 doesn't have enough range: gradients of scores overflow if a loss is
-// scaled.
+// PyTorch's kernels do. With AttentionParams::exact they enter these as two
+// bf16 numbers, the rounded value and the rounded rest: 16 bits in total. So
+// results then equal those of the f32 kernels up to the order of sums, not to
+// the bit. f16 doesn't have enough range: gradients of scores overflow if a
+// loss is scaled.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_TENSORATTENTION_H

@@ -88,8 +88,7 @@ struct AttentionParams {
                                 biasQueryStride),
                    TMC_OPTIONAL(fill, fillKind),
                    TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout),
-                   TMC_OPTIONAL(exact),
-                   TMC_GIVEN(rowsPerSample, stream))
+                   TMC_OPTIONAL(exact), TMC_GIVEN(rowsPerSample, stream))
 };
 
 /// The largest headDim of cuda's kernels for tensor cores.
