@@ -26,7 +26,7 @@ namespace {
 
 /// The names of the scores' dimensions, here and below: batch, heads, queries
 /// (T), keys (S); `size` is the size of a head (D).
-struct Attention {
+struct Matched {
   MatmulOp scores, product;
   int64_t batch, heads, queries, keys, size;
   double scale = 1, softcap = 0;
@@ -50,7 +50,7 @@ public:
   explicit Matcher(AttentionMask::Cache &cache) : cache(cache) {}
   /// Matches the attention whose last product is `product`. If there is none,
   /// returns nothing, and `why` names the part that doesn't match.
-  std::optional<Attention> match(MatmulOp product);
+  std::optional<Matched> match(MatmulOp product);
   std::string why;
 
 private:
@@ -58,11 +58,11 @@ private:
     why = std::move(reason);
     return false;
   }
-  bool walkProbabilities(Value value, Attention &result);
-  bool walkScores(Value value, Attention &result);
-  bool takeDropout(Attention &result);
-  bool takeShape(Attention &result);
-  bool takeOperands(Attention &result);
+  bool walkProbabilities(Value value, Matched &result);
+  bool walkScores(Value value, Matched &result);
+  bool takeDropout(Matched &result);
+  bool takeShape(Matched &result);
+  bool takeOperands(Matched &result);
   /// Records a shape with separate leading dimensions.
   void see(Value value) {
     ArrayRef<int64_t> shape = tensorType(value).getShape();
@@ -139,7 +139,7 @@ static bool leadsToProduct(Value value, int depth = 8) {
   });
 }
 
-bool Matcher::walkProbabilities(Value value, Attention &result) {
+bool Matcher::walkProbabilities(Value value, Matched &result) {
   while (true) {
     see(value);
     if ((softmax = value.getDefiningOp<SoftmaxOp>()))
@@ -176,7 +176,7 @@ bool Matcher::walkProbabilities(Value value, Attention &result) {
   }
 }
 
-bool Matcher::walkScores(Value value, Attention &result) {
+bool Matcher::walkScores(Value value, Matched &result) {
   double factor = 1; // The product of all earlier factors.
   size_t masked = 0; // Parts that come after a soft cap.
   while (true) {
@@ -225,7 +225,7 @@ bool Matcher::walkScores(Value value, Attention &result) {
   }
 }
 
-bool Matcher::takeDropout(Attention &result) {
+bool Matcher::takeDropout(Matched &result) {
   if (!gate)
     return isNear(gateScale, 1) ||
            refuse("its probabilities are multiplied by a number");
@@ -272,7 +272,7 @@ bool Matcher::takeDropout(Attention &result) {
   return true;
 }
 
-bool Matcher::takeShape(Attention &result) {
+bool Matcher::takeShape(Matched &result) {
   RankedTensorType scores = tensorType(result.scores.getResult());
   RankedTensorType out = tensorType(result.product.getResult());
   result.queries = scores.getShape().drop_back().back();
@@ -327,7 +327,7 @@ bool Matcher::takeShape(Attention &result) {
 
 /// `value` with matrices of [rows, columns], or [columns, rows] if
 /// `transposed`, as [B, rows, H, columns].
-static std::optional<ViewMap> perHead(const Attention &a, Value value,
+static std::optional<ViewMap> perHead(const Matched &a, Value value,
                                       int64_t rows, int64_t columns,
                                       bool transposed, double *scale) {
   SmallVector<int64_t> shape = {a.batch, a.heads, transposed ? columns : rows,
@@ -347,7 +347,7 @@ static std::optional<ViewMap> perHead(const Attention &a, Value value,
   return view;
 }
 
-bool Matcher::takeOperands(Attention &result) {
+bool Matcher::takeOperands(Matched &result) {
   MatmulOp scores = result.scores, product = result.product;
   result.q = perHead(result, scores.getLhs(), result.queries, result.size,
                      scores.getTransposeLhs(), &result.scale);
@@ -366,8 +366,8 @@ bool Matcher::takeOperands(Attention &result) {
   return true;
 }
 
-std::optional<Attention> Matcher::match(MatmulOp product) {
-  Attention result;
+std::optional<Matched> Matcher::match(MatmulOp product) {
+  Matched result;
   result.product = product;
   if (tensorType(product.getResult()).getRank() < 3 || product.getBias() ||
       product.getAcc() || product.getTransposeLhs()) {
@@ -428,7 +428,7 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
       : OpRewritePattern(context), cache(std::move(cache)) {}
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &b) const override {
-    std::optional<Attention> found = Matcher(*cache).match(op);
+    std::optional<Matched> found = Matcher(*cache).match(op);
     if (!found)
       return failure();
     Location loc = op.getLoc();
