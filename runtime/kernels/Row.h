@@ -368,7 +368,9 @@ public:
     int64_t c = begin + thread * 4;
     if constexpr (Steps > 0) {
       // Unrolled, so that what belongs to a step can be in registers.
+#ifdef __CUDA_ARCH__
 #pragma unroll
+#endif
       for (int step = 0; step < Steps; ++step, c += threads * 4)
         if (c < whole)
           fn(Columns<4, Aligned, Lines>{c, step, line});
