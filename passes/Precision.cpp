@@ -70,6 +70,10 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
       continue;
     }
     llvm::Expected<Format> parsed = parseFormat(format);
+    if (!parsed && glob == "attention") {
+      llvm::consumeError(parsed.takeError());
+      return badSpec("attention is 'exact' or a format, not '" + format + "'");
+    }
     if (!parsed)
       return parsed.takeError();
     if (glob == "gradients") {

@@ -73,7 +73,7 @@ public:
   mlir::Type gradientType(mlir::MLIRContext *context) const {
     return typeOf(gradients, context);
   }
-  /// Whether attention's probabilities aren't rounded.
+  /// True if attention's probabilities aren't rounded.
   bool hasExactAttention() const { return exactAttention; }
   /// Whether any value may become fp16.
   bool mayBeFP16() const;

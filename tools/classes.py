@@ -12,31 +12,10 @@ tools/check.py --only rules needs them.
 import argparse
 import re
 
+from cpp import blanked, end_of
+
 # A class has at most as many.
 MOST_FUNCTIONS = 25
-# Classes that have more, until they are split: they don't grow.
-LARGER = {"PlanCache": 26}
-
-
-def blank(text):
-    """`text` with comments, texts in quotes and lines of the preprocessor as spaces; each
-    line keeps its number."""
-    def spaces(found):
-        return re.sub(r"[^\n]", " ", found.group(0))
-
-    text = re.sub(r'R"(\w*)\((.|\n)*?\)\1"|//[^\n]*|/\*(.|\n)*?\*/|"(\\.|[^"\\\n])*"|'
-                  r"(?<!\w)'(\\.|[^'\\\n])+'", spaces, text)
-    return re.sub(r"^[ \t]*#(.*\\\n)*.*$", spaces, text, flags=re.M)
-
-
-def closing(text, start):
-    """The place of the brace that closes the one at `start`."""
-    depth = 0
-    for place in range(start, len(text)):
-        depth += (text[place] == "{") - (text[place] == "}")
-        if depth == 0:
-            return place
-    return len(text)
 
 
 def members(body):
@@ -46,7 +25,7 @@ def members(body):
     while place < len(body):
         letter = body[place]
         if letter == "{" and round_brackets == 0:
-            place = closing(body, place) + 1
+            place = end_of(body, place) + 1
             kept += "{}"
             # A braced initializer of a member is followed by the rest of the declaration.
             following = body[place:].lstrip()[:1]
@@ -80,31 +59,28 @@ def is_function(member):
 
 def classes(text):
     """(line, name, functions) of each class that `text` defines."""
-    text = blank(text)
+    text = blanked(text)
     heads = re.finditer(r"(?<![\w<,])(?<!enum )(?:class|struct)\s+(?:\[\[\w+\]\]\s*|alignas\([^)]*\)\s*|[A-Z_]+\s+)*"
                         r"([\w:]+(?:<[^;{()]*>)?)\s*(?:final\s*)?(?::(?!:)[^;{()]*(?:\([^()]*\)[^;{()]*)*)?\{", text)
     for head in heads:
         open_brace = head.end() - 1
-        body = text[open_brace + 1:closing(text, open_brace)]
+        body = text[open_brace + 1:end_of(text, open_brace)]
         yield (text.count("\n", 0, head.start()) + 1, head.group(1),
                sum(is_function(member) for member in members(body)))
 
 
-def too_many(name, text, most=None):
+def too_many(name, text, most=MOST_FUNCTIONS):
     """The classes of `text`, the file `name`, that have too many functions."""
     bad = []
     for line, of, count in classes(text):
-        limit = LARGER.get(of, MOST_FUNCTIONS) if most is None else most
-        if count > limit:
-            bad.append("%s:%d: %s has %d functions, at most %d" % (name, line, of, count, limit))
-        elif most is None and of in LARGER and count <= MOST_FUNCTIONS:
-            bad.append("%s:%d: %s is no exception any more (tools/classes.py)" % (name, line, of))
+        if count > most:
+            bad.append("%s:%d: %s has %d functions, at most %d" % (name, line, of, count, most))
     return bad
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int)
+    parser.add_argument("--most", type=int, default=MOST_FUNCTIONS)
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     for name in args.files:

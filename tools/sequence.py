@@ -18,6 +18,8 @@ and knows functions of other files by their headers.
 
 import re
 
+from cpp import CLOSING, blanked, end_of
+
 BUILDERS = r"(?:OpBuilder|ImplicitLocOpBuilder|RewriterBase|PatternRewriter|IRRewriter|Site|Call|Node)"
 RESULTS = r"(?:[\w:]*Value|\w+Op|Grads|Parts|(?:mlir::)?FailureOr<[^;(){}]*?Val(?:ue)?>+|(?:llvm::|mlir::)?SmallVector<(?:mlir::)?Val(?:ue)?(?:, \d+)?>|std::pair<[^;(){}]*Value[^;(){}]*>)"
 FUNCTION = re.compile(r"(?<![\w:<])(%s)\s+(?:\w+::)*(\w+)\s*\(([^(){};]*)\)" % RESULTS)
@@ -26,24 +28,6 @@ MEMBER = re.compile(r"\b%s\s*&?\s+&?\w+\s*;" % BUILDERS)
 LAMBDA = re.compile(r"\bauto\s+(\w+)\s*=\s*\[[^\]]*\]")
 # What stands before a parenthesis that is no call.
 WORDS = {"if", "for", "while", "switch", "return", "catch", "sizeof", "decltype", "alignof", "noexcept", "requires"}
-CLOSING = {"(": ")", "{": "}", "[": "]"}
-
-
-def blanked(text):
-    """C++ with spaces for what stands in comments, strings and lines of the preprocessor."""
-    token = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|^#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
-    return token.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
-
-
-def end_of(text, start):
-    """The place of the bracket that closes the one at `start`."""
-    open_brackets = []
-    for match in re.compile(r"[(){}\[\]]").finditer(text, start):
-        if match.group() in CLOSING:
-            open_brackets.append(CLOSING[match.group()])
-        elif open_brackets.pop() != match.group() or not open_brackets:
-            return match.start()
-    return len(text)
 
 
 def makers(text):

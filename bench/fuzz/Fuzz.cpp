@@ -29,8 +29,8 @@ using namespace tmc;
 /// Types and constants that models leave in a context add up.
 constexpr int kRunsOfAContext = 256;
 
-/// The last diagnostic: why a module that was imported doesn't verify.
-static std::string lastTold;
+/// Says why an imported module doesn't verify.
+static std::string lastDiagnostic;
 
 static mlir::MLIRContext &context() {
   static std::unique_ptr<mlir::MLIRContext> current;
@@ -41,7 +41,7 @@ static mlir::MLIRContext &context() {
     current = std::make_unique<mlir::MLIRContext>(
         registry, mlir::MLIRContext::Threading::DISABLED);
     current->getDiagEngine().registerHandler(
-        [](mlir::Diagnostic &told) { lastTold = told.str(); });
+        [](mlir::Diagnostic &d) { lastDiagnostic = d.str(); });
   }
   return *current;
 }
@@ -74,7 +74,7 @@ static void judge(const Expected<ImportedModel> &model,
   if (model.failure().kind != FailureKind::Defect)
     return;
   std::fprintf(stderr, "defect: %s: %s\n", model.failure().message.c_str(),
-               lastTold.c_str());
+               lastDiagnostic.c_str());
   std::abort();
 }
 

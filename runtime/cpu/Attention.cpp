@@ -80,7 +80,7 @@ void zeroDropped(float *tile, const int32_t *keep, int64_t keys) {
   }
 }
 
-/// What all parts of the work read and write.
+/// The operands and results of all parts of the work.
 struct Whole {
   const AttentionParams &p;
   gemm::Matrix q, k, v;

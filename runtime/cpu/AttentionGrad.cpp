@@ -190,7 +190,7 @@ void askFor(const gemm::Matrix &rows, int64_t count, int64_t depth) {
       __builtin_prefetch(rows.at(r, d).data, 0, 2);
 }
 
-/// What all parts of the work read and write.
+/// The operands and results of all parts of the work.
 struct Whole {
   const AttentionParams &p;
   gemm::Matrix q, k, v, out, dout;

@@ -26,7 +26,7 @@ constexpr int
     stepsOf = int(ceilDiv(tilingOf(Body::shape, Backend::Cuda).colsPerTile,
                           4 * cudaRowThreads(Body::shape.cols)));
 
-/// Whether a tile's sums over rows are in registers.
+/// True if a tile's sums over rows are in registers.
 template <typename Body>
 constexpr bool sumsInRegisters =
     hasSums<Body> &&Body::shape.columnSums *stepsOf<Body> <= kCudaRegisterSums;

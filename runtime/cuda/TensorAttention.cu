@@ -1,27 +1,21 @@
 //===- TensorAttention.cu - bf16 attention on tensor cores ----------------===//
 //
-// The tiling of Attention.cu and AttentionGrad.cu with fragments instead of the
-// parts of threads (TensorTile.h). A block owns rows of queries (for the
-// gradients of keys and values, rows of keys) and walks tiles of the other
-// side:
+// The tiling of Attention.cu with fragments instead of the parts of threads
+// (TensorTile.h). A block owns rows of queries and walks tiles of keys:
 //
-//   forward   s = q k^T;  p = exp(s - top);         out += p v
-//   queries   s = q k^T;  dp = dout v^T;            dq  += ds k
-//   keys      s = k q^T;  dp = v dout^T;            dv  += p dout,  dk += ds q
+//   s = q k^T;  p = exp(s - top);  out += p v
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/TensorAttention.h"
 
-#include "runtime/cuda/TensorTile.h"
-
-#include <type_traits>
+#include "runtime/cuda/TensorLaunch.h"
 
 namespace tmc::cuda {
 
 namespace {
 
-/// What one block of the forward kernel keeps: the sums of its rows.
+/// The sums of a thread's rows, over the tiles so far.
 template <typename Shape> struct RunningRows {
   FragmentC sum[Shape::kChannels];
   float top[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
@@ -63,9 +57,8 @@ template <typename Shape> struct RunningRows {
 
   /// Writes row `half` to `out`, and its log-sum-exp. Scores are in units of
   /// `unit`.
-  __device__ void write(const AttentionParams &p, float unit, int half,
-                        int lane, uint16_t *out, float *lse) const {
-    const float dropScale = p.dropout > 0 ? float(1 / (1 - p.dropout)) : 1.0f;
+  __device__ void write(const AttentionParams &p, float unit, float dropScale,
+                        int half, int lane, uint16_t *out, float *lse) const {
     const float all = total[half];
     writeSums(sum, half, all > 0 ? dropScale / all : 0.0f, p.headDim, out,
               lane);
@@ -89,39 +82,21 @@ __global__ void __launch_bounds__(kTensorThreads)
   const int query0 = int(gridDim.x - 1 - blockIdx.x) * kOwnRows;
   const int row0 = 16 * warp + lane / 4; // and + 8
   const int64_t head = blockIdx.y, batch = blockIdx.z;
-  const int64_t kvHead = head / (p.heads / p.kvHeads);
-  const TensorRows<Shape, Kind> keyRows(k, p.k, p.keys, p.headDim, batch,
-                                        kvHead),
-      valueRows(v, p.v, p.keys, p.headDim, batch, kvHead);
+  const KeyTiles<Shape, Kind> keys(p, extras, k, v, batch, head, query0);
   const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
   // Masked scores are scaled already.
   const float unit = kMasks ? 1.0f : float(p.scale), factor = unit * kLog2E;
-
-  const int lastQuery = (query0 + kOwnRows < int(p.queries) ? query0 + kOwnRows
-                                                            : int(p.queries)) -
-                        1;
-  const SeenRange first = keysOf(p, extras, batch, query0);
-  const SeenRange last = keysOf(p, extras, batch, lastQuery);
-  const SeenRange plain =
-      kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
-  auto fetch = [&](int key0, int stage) {
-    if (key0 < last.end) {
-      keyRows.template fetch<Walked>(key0, tiles.other(stage, 0));
-      valueRows.template fetch<Walked>(key0, tiles.other(stage, 1));
-    }
-    commitGroup();
-  };
-  int key0 = first.begin / Walked * Walked, stage = 0;
   TensorRows<Shape, Kind>(q, p.q, p.queries, p.headDim, batch, head)
       .template fetch<kOwnRows>(query0, tiles.own);
-  fetch(key0, 0);
+  keys.fetch(tiles, keys.range.begin, 0);
+  int key0 = 0, stage = 0;
 
   RunningRows<Shape> running;
   zeroSums(running.sum);
   auto walk = [&](auto isPlain) {
     waitGroup<0>();
     __syncthreads(); // this tile has arrived, the other stage has been read
-    fetch(key0 + Walked, stage ^ 1);
+    keys.fetch(tiles, key0 + Walked, stage ^ 1);
     if (drops) {
       fillKept<kOwnRows, Walked, Shape::kKeptStride, kTensorThreads>(
           p, extras, batch, head, query0, key0, tiles.kept);
@@ -137,9 +112,9 @@ __global__ void __launch_bounds__(kTensorThreads)
           });
     if constexpr (!decltype(isPlain)::value)
       hideScores(s, lane, [&](int half) {
-        const SeenRange keys =
+        const SeenRange seen =
             keysOf(p, extras, batch, query0 + row0 + 8 * half);
-        return SeenRange{keys.begin - key0, keys.end - key0};
+        return SeenRange{seen.begin - key0, seen.end - key0};
       });
     running.add(s, factor, lane, [&](int half, int column) {
       return drops ? tiles.kept[(row0 + 8 * half) * Shape::kKeptStride + column]
@@ -150,380 +125,18 @@ __global__ void __launch_bounds__(kTensorThreads)
     key0 += Walked;
     stage ^= 1;
   };
-  while (key0 < last.end)
-    if (key0 == plain.begin)
-      while (key0 < plain.end)
-        walk(std::true_type{});
-    else
-      walk(std::false_type{});
+  eachTile(key0, keys.range, keys.plain, walk);
   waitGroup<0>();
 
+  const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
   const int64_t at = (batch * p.heads + head) * p.queries;
 #pragma unroll
   for (int half = 0; half < 2; ++half)
     if (const int64_t query = query0 + row0 + 8 * half; query < p.queries)
-      running.write(p, unit, half, lane,
+      running.write(p, unit, dropScale, half, lane,
                     out + ((batch * p.queries + query) * p.heads + head) *
                               p.headDim,
                     lse + at + query);
-}
-
-/// The strides of dout.
-__device__ inline AttentionStrides stridesOfDout(const AttentionParams &p) {
-  return {p.queries * p.heads * p.headDim, p.heads * p.headDim, p.headDim};
-}
-
-/// The exponent that a query's lse adds to its scores times log2(e). A query
-/// that sees no key has no probabilities.
-__device__ __forceinline__ float exponentOf(float lse) {
-  return lse == -INFINITY ? -INFINITY : lse * -kLog2E;
-}
-
-/// The number of a query for which a score has a gradient: the exponent of its
-/// probability, and dot.
-struct QueryNumbers {
-  float exponent, dot;
-};
-
-__device__ inline QueryNumbers numbersOf(const AttentionParams &p,
-                                         const GradOperands &o, int64_t batch,
-                                         int64_t head, int64_t query) {
-  if (query >= p.queries)
-    return {-INFINITY, 0};
-  const int64_t at = (batch * p.heads + head) * p.queries + query;
-  return {exponentOf(o.lse[at]), o.dots[at]};
-}
-
-/// Scores s become drop(P), and the gradients ds of dropped probabilities
-/// become those of the products, without the scale. `of(half, column)`: a
-/// score's query. `kept(half, column)`: dropout's factor.
-template <int N, typename Of, typename Kept>
-__device__ __forceinline__ void
-gradientsOfScores(FragmentC (&s)[N], FragmentC (&ds)[N],
-                  const FragmentC *slopes, float factor, int lane, Of &&of,
-                  Kept &&kept) {
-  int i = 0;
-  eachScore(s, lane, [&](float &x, int half, int column) {
-    const int n = i / 4, at = i % 4;
-    ++i;
-    const QueryNumbers query = of(half, column);
-    const float drop = kept(half, column);
-    const float probability = powerOf2(fmaf(x, factor, query.exponent));
-    float &gradient = ds[n].sums[at];
-    x = probability * drop;
-    gradient = probability * fmaf(gradient, drop, -query.dot);
-    if (slopes)
-      gradient *= slopes[n].sums[at];
-  });
-}
-
-/// The tiles of queries that a block of keys walks: those of all heads that
-/// read the keys, one after the other. What is fetched is one tile ahead.
-template <typename Shape, Scores Kind> class QueryTiles {
-public:
-  __device__ QueryTiles(const AttentionParams &p, const GradOperands &o,
-                        int64_t batch, int64_t head, SeenRange range, int heads)
-      : queries(o.q, p.q, p.queries, p.headDim, batch, head),
-        douts(o.dout, stridesOfDout(p), p.queries, p.headDim, batch, head),
-        numbers((batch * p.heads + head) * p.queries), range(range),
-        next(range.begin), heads(range.begin < range.end ? heads : 0) {}
-
-  /// Starts to copy the next tile, and two numbers of each of its queries.
-  __device__ void fetch(const AttentionParams &p, const GradOperands &o,
-                        const TensorTiles<Shape, 2> &tiles, int stage) {
-    if (heads > 0) {
-      queries.template fetch<Shape::Walked>(next, tiles.other(stage, 0));
-      douts.template fetch<Shape::Walked>(next, tiles.other(stage, 1));
-      if (const int own = linearThread(); own < Shape::Walked) {
-        // The zeros of a missing query meet zeros of its rows.
-        const bool exists = next + own < int(p.queries);
-        const int64_t at = exists ? numbers + next + own : numbers;
-        copyAsync<4>(tiles.numbersOf(stage, 0) + own, o.lse + at,
-                     exists ? 4 : 0);
-        copyAsync<4>(tiles.numbersOf(stage, 1) + own, o.dots + at,
-                     exists ? 4 : 0);
-      }
-      next += Shape::Walked;
-      if (next >= range.end) {
-        next = range.begin;
-        --heads;
-        queries.advance(p.q.head);
-        douts.advance(p.headDim);
-        numbers += p.queries;
-      }
-    }
-    commitGroup();
-  }
-  /// Turns log-sum-exps that this thread has copied into exponents.
-  __device__ void finish(const TensorTiles<Shape, 2> &tiles, int stage) const {
-    if (const int own = linearThread(); own < Shape::Walked) {
-      float &number = tiles.numbersOf(stage, 0)[own];
-      number = exponentOf(number);
-    }
-  }
-
-private:
-  TensorRows<Shape, Kind> queries, douts;
-  int64_t numbers; // of the head's first query
-  SeenRange range;
-  int next, heads;
-};
-
-/// Writes the rows of a block of keys.
-template <int N>
-__device__ void writeKeys(const AttentionParams &p, const GradOperands &o,
-                          const FragmentC (&dk)[N], const FragmentC (&dv)[N],
-                          int64_t batch, int64_t kvHead, int key0, int lane) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t key = key0 + 8 * half;
-    if (key >= p.keys)
-      continue;
-    const int64_t at =
-        ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
-    writeSums(dk, half, float(p.scale), p.headDim,
-              static_cast<uint16_t *>(o.dk) + at, lane);
-    writeSums(dv, half, 1.0f, p.headDim, static_cast<uint16_t *>(o.dv) + at,
-              lane);
-  }
-}
-
-template <typename Shape, Scores Kind>
-__global__ void __launch_bounds__(kTensorThreads)
-    tensorGradientOfKeys(AttentionParams p, GradOperands o) {
-  TMC_DYNAMIC_SHARED(memory);
-  const TensorTiles<Shape, 2> tiles(memory);
-  constexpr int Walked = Shape::Walked;
-  constexpr bool kMasks = asksMasks(Kind);
-  const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
-  const int key0 = int(blockIdx.x) * kOwnRows;
-  const int row0 = 16 * warp + lane / 4; // and + 8
-  const int64_t kvHead = blockIdx.y, batch = blockIdx.z;
-  const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
-  const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
-  const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
-
-  TensorRows<Shape, Kind>(o.k, p.k, p.keys, p.headDim, batch, kvHead)
-      .template fetch<kOwnRows>(key0, tiles.own);
-  TensorRows<Shape, Kind>(o.v, p.v, p.keys, p.headDim, batch, kvHead)
-      .template fetch<kOwnRows>(key0, tiles.own + Shape::kOwn);
-  const int perKey = int(p.heads / p.kvHeads);
-  const int lastKey =
-      (key0 + kOwnRows < int(p.keys) ? key0 + kOwnRows : int(p.keys)) - 1;
-  const SeenRange first = queriesOf(p, o.extras, batch, key0);
-  const SeenRange last = queriesOf(p, o.extras, batch, lastKey);
-  const SeenRange plain =
-      kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
-  const int begin = first.begin / Walked * Walked, end = last.end;
-
-  const int64_t head0 = kvHead * perKey;
-  QueryTiles<Shape, Kind> queries(p, o, batch, head0, {begin, end}, perKey);
-  queries.fetch(p, o, tiles, 0);
-
-  FragmentC dk[Shape::kChannels], dv[Shape::kChannels];
-  zeroSums(dk);
-  zeroSums(dv);
-  int stage = 0, query0 = begin;
-  int64_t head = head0;
-  auto walk = [&](auto isPlain) {
-    waitGroup<0>();
-    queries.finish(tiles, stage);
-    __syncthreads(); // this tile has arrived, the other stage has been read
-    queries.fetch(p, o, tiles, stage ^ 1);
-    if (drops) {
-      fillKept<Walked, kOwnRows, kOwnRows + 4, kTensorThreads>(
-          p, o.extras, batch, head, query0, key0, tiles.kept);
-      __syncthreads();
-    }
-    FragmentC s[Shape::kColumns], ds[Shape::kColumns];
-    multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
-    FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
-    FragmentC *const slope = Kind == Scores::Capped ? slopes : nullptr;
-    if constexpr (kMasks)
-      maskScores<Kind>(
-          s, slope, p, o.extras, batch, head, lane, [&](int half, int column) {
-            return make_int2(query0 + column, key0 + row0 + 8 * half);
-          });
-    if constexpr (!decltype(isPlain)::value)
-      hideScores(s, lane, [&](int half) {
-        const int key = key0 + row0 + 8 * half;
-        if (key >= int(p.keys))
-          return SeenRange{0, 0};
-        const SeenRange queries = queriesOf(p, o.extras, batch, key);
-        return SeenRange{queries.begin - query0, queries.end - query0};
-      });
-    gradientsOfScores(
-        s, ds, slope, factor, lane,
-        [&](int, int column) {
-          return QueryNumbers{tiles.numbersOf(stage, 0)[column],
-                              tiles.numbersOf(stage, 1)[column]};
-        },
-        [&](int half, int column) {
-          return drops ? tiles.kept[column * (kOwnRows + 4) + row0 + 8 * half] *
-                             dropScale
-                       : 1.0f;
-        });
-    multiplyScores<Shape>(dv, s, tiles.other(stage, 1), lane,
-                          kMasks && p.exact);
-    multiplyScores<Shape>(dk, ds, tiles.other(stage, 0), lane,
-                          kMasks && p.exact);
-    query0 += Walked;
-    stage ^= 1;
-  };
-  for (; head < head0 + perKey; ++head) {
-    query0 = begin;
-    while (query0 < end)
-      if (query0 == plain.begin)
-        while (query0 < plain.end)
-          walk(std::true_type{});
-      else
-        walk(std::false_type{});
-  }
-  waitGroup<0>();
-  writeKeys(p, o, dk, dv, batch, kvHead, key0 + row0, lane);
-}
-
-template <typename Shape, Scores Kind>
-__global__ void __launch_bounds__(kTensorThreads)
-    tensorGradientOfQueries(AttentionParams p, GradOperands o) {
-  TMC_DYNAMIC_SHARED(memory);
-  const TensorTiles<Shape, 2> tiles(memory);
-  constexpr int Walked = Shape::Walked;
-  constexpr bool kMasks = asksMasks(Kind);
-  const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
-  const int query0 = int(gridDim.x - 1 - blockIdx.x) * kOwnRows;
-  const int row0 = 16 * warp + lane / 4; // and + 8
-  const int64_t head = blockIdx.y, batch = blockIdx.z;
-  const int64_t kvHead = head / (p.heads / p.kvHeads);
-  const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
-  const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
-  const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
-  const TensorRows<Shape, Kind> keyRows(o.k, p.k, p.keys, p.headDim, batch,
-                                        kvHead),
-      valueRows(o.v, p.v, p.keys, p.headDim, batch, kvHead);
-  TensorRows<Shape, Kind>(o.q, p.q, p.queries, p.headDim, batch, head)
-      .template fetch<kOwnRows>(query0, tiles.own);
-  TensorRows<Shape, Kind>(o.dout, stridesOfDout(p), p.queries, p.headDim, batch,
-                          head)
-      .template fetch<kOwnRows>(query0, tiles.own + Shape::kOwn);
-  const int lastQuery = (query0 + kOwnRows < int(p.queries) ? query0 + kOwnRows
-                                                            : int(p.queries)) -
-                        1;
-  const SeenRange first = keysOf(p, o.extras, batch, query0);
-  const SeenRange last = keysOf(p, o.extras, batch, lastQuery);
-  const SeenRange plain =
-      kMasks ? SeenRange{-1, -1} : plainTiles<Walked>(first, last);
-  auto fetch = [&](int key0, int stage) {
-    if (key0 < last.end) {
-      keyRows.template fetch<Walked>(key0, tiles.other(stage, 0));
-      valueRows.template fetch<Walked>(key0, tiles.other(stage, 1));
-    }
-    commitGroup();
-  };
-  int key0 = first.begin / Walked * Walked, stage = 0;
-  fetch(key0, 0);
-
-  const QueryNumbers numbers[2] = {
-      numbersOf(p, o, batch, head, query0 + row0),
-      numbersOf(p, o, batch, head, query0 + row0 + 8)};
-  FragmentC dq[Shape::kChannels];
-  zeroSums(dq);
-  auto walk = [&](auto isPlain) {
-    waitGroup<0>();
-    __syncthreads(); // this tile has arrived, the other stage has been read
-    fetch(key0 + Walked, stage ^ 1);
-    if (drops) {
-      fillKept<kOwnRows, Walked, Shape::kKeptStride, kTensorThreads>(
-          p, o.extras, batch, head, query0, key0, tiles.kept);
-      __syncthreads();
-    }
-    FragmentC s[Shape::kColumns], ds[Shape::kColumns];
-    multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
-    FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
-    FragmentC *const slope = Kind == Scores::Capped ? slopes : nullptr;
-    if constexpr (kMasks)
-      maskScores<Kind>(
-          s, slope, p, o.extras, batch, head, lane, [&](int half, int column) {
-            return make_int2(query0 + row0 + 8 * half, key0 + column);
-          });
-    if constexpr (!decltype(isPlain)::value)
-      hideScores(s, lane, [&](int half) {
-        const SeenRange keys =
-            keysOf(p, o.extras, batch, query0 + row0 + 8 * half);
-        return SeenRange{keys.begin - key0, keys.end - key0};
-      });
-    gradientsOfScores(
-        s, ds, slope, factor, lane,
-        [&](int half, int) { return numbers[half]; },
-        [&](int half, int column) {
-          return drops ? tiles.kept[(row0 + 8 * half) * Shape::kKeptStride +
-                                    column] *
-                             dropScale
-                       : 1.0f;
-        });
-    multiplyScores<Shape>(dq, ds, tiles.other(stage, 0), lane,
-                          kMasks && p.exact);
-    key0 += Walked;
-    stage ^= 1;
-  };
-  while (key0 < last.end)
-    if (key0 == plain.begin)
-      while (key0 < plain.end)
-        walk(std::true_type{});
-    else
-      walk(std::false_type{});
-  waitGroup<0>();
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t query = query0 + row0 + 8 * half;
-    const int64_t row = (batch * p.queries + query) * p.heads + head;
-    if (query < p.queries)
-      writeSums(dq, half, float(p.scale), p.headDim,
-                static_cast<uint16_t *>(o.dq) + row * p.headDim, lane);
-  }
-}
-
-/// Calls body with the shape of the forward kernel and that of the gradients.
-/// The gradients walk longer heads in smaller tiles, to save registers.
-template <typename F>
-auto withTensorShapes(const AttentionParams &p, F &&body) {
-  if (p.headDim <= 64)
-    return body(TensorShape<64, 64>{}, TensorShape<64, 64>{});
-  return body(TensorShape<128, 64>{}, TensorShape<128, 32>{});
-}
-
-template <Scores Kind>
-using KindConstant = std::integral_constant<Scores, Kind>;
-
-/// Calls body with the kind of the kernels for these operands, as a constant.
-template <typename F>
-void withKind(const AttentionParams &p, const AttentionExtras &extras,
-              std::initializer_list<const void *> operands, F &&body) {
-  bool copies = p.headDim % 8 == 0;
-  for (const AttentionStrides &s : {p.q, p.k, p.v})
-    copies &= s.batch % 8 == 0 && s.time % 8 == 0 && s.head % 8 == 0;
-  for (const void *operand : operands)
-    copies &= reinterpret_cast<uintptr_t>(operand) % 16 == 0;
-  if (p.softcap > 0)
-    return body(KindConstant<Scores::Capped>{});
-  // Plain scores are scaled after their maximum is known.
-  if (p.bias || p.mask != MaskKind::None || extras.groups || p.exact ||
-      !copies || !(p.scale > 0))
-    return body(KindConstant<Scores::General>{});
-  if (p.dropout > 0)
-    return body(KindConstant<Scores::Dropped>{});
-  return body(KindConstant<Scores::Plain>{});
-}
-
-/// Calls `body` with every kind, until one fails.
-template <typename F> Status withEachKind(F &&body) {
-  if (Status s = body(KindConstant<Scores::Plain>{}); !s)
-    return s;
-  if (Status s = body(KindConstant<Scores::Dropped>{}); !s)
-    return s;
-  if (Status s = body(KindConstant<Scores::General>{}); !s)
-    return s;
-  return body(KindConstant<Scores::Capped>{});
 }
 
 constexpr int kTensorCapability = 80; // the first with bf16
@@ -571,45 +184,6 @@ void runTensorAttention(Queue &queue, const AttentionParams &p, const void *q,
              TensorTiles<Shape, 1>::bytes(p), p, q, k, v, extras,
              static_cast<uint16_t *>(out), lse);
     });
-  });
-}
-
-Status prepareTensorGradients(const CudaDevice &device,
-                              const AttentionParams &p) {
-  return withTensorShapes(p, [&](auto, auto gradient) {
-    using Shape = decltype(gradient);
-    const int64_t bytes = TensorTiles<Shape, 2>::bytes(p);
-    return withEachKind([&](auto kind) {
-      if (Status s = allowShared(
-              device, "attention_grad",
-              tensorGradientOfKeys<Shape, decltype(kind)::value>, bytes);
-          !s)
-        return s;
-      return allowShared(device, "attention_grad",
-                         tensorGradientOfQueries<Shape, decltype(kind)::value>,
-                         bytes);
-    });
-  });
-}
-
-void runTensorGradients(Queue &queue, const AttentionParams &p,
-                        const GradOperands &operands) {
-  withTensorShapes(p, [&](auto, auto gradient) {
-    using Shape = decltype(gradient);
-    const dim3 block(kSide, kTensorThreads / kSide);
-    const int64_t bytes = TensorTiles<Shape, 2>::bytes(p);
-    withKind(
-        p, operands.extras, {operands.q, operands.k, operands.v, operands.dout},
-        [&](auto kind) {
-          launch(queue, tensorGradientOfKeys<Shape, decltype(kind)::value>,
-                 dim3(unsigned(ceilDivide(p.keys, kOwnRows)),
-                      unsigned(p.kvHeads), unsigned(p.batch)),
-                 block, bytes, p, operands);
-          launch(queue, tensorGradientOfQueries<Shape, decltype(kind)::value>,
-                 dim3(unsigned(ceilDivide(p.queries, kOwnRows)),
-                      unsigned(p.heads), unsigned(p.batch)),
-                 block, bytes, p, operands);
-        });
   });
 }
 

@@ -1,8 +1,9 @@
 //===- TensorAttention.h - bf16 attention on tensor cores -------*- C++ -*-===//
 //
-// The kernels of TensorAttention.cu, for Attention.cu and AttentionGrad.cu.
-// They compute the same results as the kernels of those files, with the same
-// masks, dropout and windows, for bf16 operands.
+// The kernels of TensorAttention.cu and TensorAttentionGrad.cu, for
+// Attention.cu and AttentionGrad.cu. They compute the same results as the
+// kernels of those files, with the same masks, dropout and windows, for bf16
+// operands.
 //
 // Products of operands are exact and added up in f32. Results of the softmax
 // and their gradients are rounded to bf16 before the second products, as

@@ -1,9 +1,9 @@
 //===- TensorTile.h - tiles of bf16 attention, tensor cores -----*- C++ -*-===//
 //
-// The common part of the kernels of TensorAttention.cu. A block of four warps
-// owns 64 rows of operands, a warp 16 of them. It walks tiles of the other
-// side's rows, two operands at a time and in two stages: the next tile arrives
-// while the current one is used.
+// The common part of the kernels of TensorAttention.cu and
+// TensorAttentionGrad.cu. A block of four warps owns 64 rows of operands, a
+// warp 16 of them. It walks tiles of the other side's rows, two operands at a
+// time and in two stages: the next tile arrives while the current one is used.
 //
 // A tile is rows of bf16, Depth + 8 elements apart, so that the eight rows of a
 // matrix are in different banks. Scores stay in registers: a lane's sums of two
@@ -24,6 +24,8 @@
 
 #include "runtime/cuda/AttentionTile.h"
 #include "runtime/cuda/TensorCore.h"
+
+#include <type_traits>
 
 namespace tmc::cuda {
 
@@ -368,6 +370,54 @@ template <typename Shape, int Own> struct TensorTiles {
 private:
   /// The forward kernel needs none.
   static constexpr int kNumbers = Own == 1 ? 0 : 4 * Shape::Walked;
+};
+
+/// Walks the tiles of `range`, where `at` counts: those of `plain` in a loop of
+/// their own. `walk(isPlain)` moves `at` on by a tile.
+template <typename Walk>
+__device__ __forceinline__ void eachTile(int &at, SeenRange range,
+                                         SeenRange plain, Walk &&walk) {
+  for (at = range.begin; at < range.end;)
+    if (at == plain.begin)
+      while (at < plain.end)
+        walk(std::true_type{});
+    else
+      walk(std::false_type{});
+}
+
+/// The tiles of keys and values that a block of queries walks.
+template <typename Shape, Scores Kind> class KeyTiles {
+public:
+  __device__ KeyTiles(const AttentionParams &p, const AttentionExtras &extras,
+                      const void *k, const void *v, int64_t batch, int64_t head,
+                      int query0)
+      : keys(k, p.k, p.keys, p.headDim, batch, head / (p.heads / p.kvHeads)),
+        values(v, p.v, p.keys, p.headDim, batch, head / (p.heads / p.kvHeads)) {
+    const int end = int(p.queries);
+    const int next = query0 + kOwnRows < end ? query0 + kOwnRows : end;
+    const SeenRange first = keysOf(p, extras, batch, query0);
+    const SeenRange last = keysOf(p, extras, batch, next - 1);
+    range = {first.begin / Shape::Walked * Shape::Walked, last.end};
+    if (!asksMasks(Kind))
+      plain = plainTiles<Shape::Walked>(first, last);
+  }
+
+  /// Starts to copy the tile from `key0` on, if there is one.
+  template <int Own>
+  __device__ void fetch(const TensorTiles<Shape, Own> &tiles, int key0,
+                        int stage) const {
+    if (key0 < range.end) {
+      keys.template fetch<Shape::Walked>(key0, tiles.other(stage, 0));
+      values.template fetch<Shape::Walked>(key0, tiles.other(stage, 1));
+    }
+    commitGroup();
+  }
+
+  SeenRange range;
+  SeenRange plain{-1, -1}; // no key
+
+private:
+  TensorRows<Shape, Kind> keys, values;
 };
 
 /// s = own first rows times walked first rows, ds = second times second, of a

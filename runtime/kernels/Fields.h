@@ -101,8 +101,8 @@ template <typename P, size_t Count = 64> constexpr size_t countFields() {
     return {};                                                                 \
   }
 
-/// Whether P lists each of its fields, except the last one (`scratchBytes`),
-/// once and in the declared order.
+/// True if P lists each of its fields once and in the declared order. The last
+/// one, `scratchBytes`, isn't listed.
 template <typename P> constexpr bool listsEveryField() {
   const P p{};
   size_t count = 0;

@@ -41,7 +41,7 @@ inline Status checkFusedScratch(const FusedTiling &tiling, int64_t planned) {
 template <typename Body>
 constexpr bool hasSums = (Body::shape.columnSums + Body::shape.totals) > 0;
 
-/// Whether a body's columns don't fill whole vectors.
+/// True if a body's columns don't fill whole vectors.
 template <typename Body>
 constexpr bool isRagged = Body::shape.cols % kWholeColumns != 0;
 

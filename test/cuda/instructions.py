@@ -17,7 +17,6 @@ nvidia-cuda-nvdisasm, found if this Python has them). Without them, and with ano
 than the table's, the table is skipped, with code 77. --update writes it.
 """
 
-import argparse
 import collections
 import glob
 import os
@@ -28,7 +27,7 @@ import sys
 import sysconfig
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from resources import SKIPPED, demangled, short  # noqa: E402
+from resources import SKIPPED, arguments, demangled, settle, short  # noqa: E402
 
 FIGURES = ("loop", "mma", "16", "8", "4", "less", "store", "f64")
 PRODUCTS = ("HMMA", "QMMA", "IMMA")
@@ -106,38 +105,19 @@ def table(folder, objects, version):
     return lines
 
 
+def rows_of(kept, now):
+    if len(now) == 2:
+        return f"the kernels aren't compiled for {ARCHITECTURE}"
+    return kept[2:], now[2:], ARCHITECTURE
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table")
-    parser.add_argument("objects", nargs="+")
-    parser.add_argument("--nvcc", default="unknown")
-    parser.add_argument("--update", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__).parse_args()
     folder = disassemblers()
     if folder is None:
         print("skipped: no cuobjdump and nvdisasm (PyPI: nvidia-cuda-cuobjdump, nvidia-cuda-nvdisasm)")
         return SKIPPED
-    now = table(folder, options.objects, options.nvcc)
-    if options.update:
-        with open(options.table, "w") as file:
-            file.write("\n".join(now) + "\n")
-        return 0
-    with open(options.table) as file:
-        kept = file.read().splitlines()
-    if kept[:1] != now[:1]:
-        print(f"skipped: the table is of '{kept[0][2:]}', this is '{now[0][2:]}'")
-        return SKIPPED
-    if len(now) == 2:
-        print(f"skipped: the kernels aren't compiled for {ARCHITECTURE}")
-        return SKIPPED
-    changed = [("-", row) for row in kept if row not in now] + [("+", row) for row in now if row not in kept]
-    for sign, row in changed:
-        print(sign + row)
-    if changed:
-        print(f"{options.table} isn't what nvcc makes; if that is meant: --update")
-        return 1
-    print(f"{len(now) - 2} rows, {ARCHITECTURE}")
-    return 0
+    return settle(options, table(folder, options.files, options.nvcc), rows_of)
 
 
 if __name__ == "__main__":

@@ -93,15 +93,18 @@ def columns(line, known, wanted):
     return f"{label:<58} {shared:>6} " + " ".join(f"{text:>7}" for text in picked) if set(picked) != {"-"} else ""
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table")
-    parser.add_argument("logs", nargs="+")
+    parser.add_argument("files", nargs="+")
     parser.add_argument("--nvcc", default="unknown")
-    parser.add_argument("--steps", action="store_true")
     parser.add_argument("--update", action="store_true")
-    options = parser.parse_args()
-    now = table(options.logs, options.nvcc, options.steps)
+    return parser
+
+
+def settle(options, now, rows_of):
+    """Writes the table `now` with --update; otherwise compares it with the one in the tree. Returns the exit code.
+    `rows_of(kept, now)` is the rows of both that are compared, and of what they are; or why they can't be."""
     if options.update:
         with open(options.table, "w") as file:
             file.write("\n".join(now) + "\n")
@@ -111,22 +114,34 @@ def main():
     if kept[:1] != now[:1]:
         print(f"skipped: the table is of '{kept[0][2:]}', this is '{now[0][2:]}'")
         return SKIPPED
+    compared = rows_of(kept, now)
+    if isinstance(compared, str):
+        print("skipped: " + compared)
+        return SKIPPED
+    kept, now, of = compared
+    changed = [("-", line) for line in kept if line not in now] + [("+", line) for line in now if line not in kept]
+    for sign, line in changed:
+        print(sign + line)
+    if changed:
+        print(f"{options.table} isn't what nvcc makes; if that is meant: --update")
+        return 1
+    print(f"{len(now)} rows, {of}")
+    return 0
+
+
+def rows_of(kept, now):
     known, compiled = kept[1].split()[3:], now[1].split()[3:]
     if not set(compiled) <= set(known):
-        print("skipped: the kernels are compiled for " + ", ".join(compiled))
-        return SKIPPED
+        return "the kernels are compiled for " + ", ".join(compiled)
     kept = [columns(line, known, compiled) for line in kept[2:]]
-    now = [columns(line, compiled, compiled) for line in now[2:]]
-    kept = [line for line in kept if line]
-    gone, new = [r for r in kept if r not in now], [r for r in now if r not in kept]
-    for sign, rows in (("-", gone), ("+", new)):
-        for line in rows:
-            print(sign + line)
-    if gone or new:
-        print(f"{options.table} isn't what nvcc says; if that is meant: --update")
-        return 1
-    print(f"{len(now)} rows, " + ", ".join(compiled))
-    return 0
+    return [line for line in kept if line], [columns(line, compiled, compiled) for line in now[2:]], ", ".join(compiled)
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--steps", action="store_true")
+    options = parser.parse_args()
+    return settle(options, table(options.files, options.nvcc, options.steps), rows_of)
 
 
 if __name__ == "__main__":

@@ -45,9 +45,6 @@ def main():
     assert classes.too_many("F.h", "class C {\n%s};\n" % functions) == []
     planted = classes.too_many("F.h", "\nclass C {\n%s  int one() const;\n};\n" % functions)
     assert planted == ["F.h:2: C has 26 functions, at most 25"], planted
-    for name in classes.LARGER:
-        done = classes.too_many("F.h", "class %s {\n  void f();\n};\n" % name)
-        assert len(done) == 1 and "no exception any more" in done[0], done
     print("classes.py counts what is there")
 
 

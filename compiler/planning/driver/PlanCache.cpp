@@ -51,7 +51,10 @@ PlanCache::PlanCache(Problem problem, std::vector<int64_t> alignments,
   this->options.wantCases = false;
 }
 
-absl::Status PlanCache::planFault(const absl::Status &status) const {
+/// The status of `planner`, which gave no plan. The fault of another planner
+/// than our own search is no defect of ours.
+static absl::Status planFault(const std::string &planner,
+                              const absl::Status &status) {
   return planner.empty() ? status
                          : absl::FailedPreconditionError(status.message());
 }
@@ -67,7 +70,7 @@ absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
   }
   absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
   if (!plan.ok())
-    return planFault(plan.status());
+    return planFault(planner, plan.status());
   if (how.wantBound && how.budgetBytes >= 0)
     proveByPrices(stated, *plan, how.budgetBytes);
   return plan;
@@ -446,7 +449,7 @@ absl::StatusOr<const Plan *> PlanCache::fitWithMoves(int64_t budgetBytes) {
   absl::StatusOr<Plan> found =
       fitMoves(wanted, {how, planner, problemFile}, alignments);
   if (!found.ok())
-    return planFault(found.status());
+    return planFault(planner, found.status());
   if (found->feasible)
     return keep(*std::move(found));
   if (options.wantSmallest && !smallestPlan) {
@@ -471,7 +474,7 @@ absl::Status PlanCache::findSmallestWithMoves() {
       stated, {how, planner, problemFile}, alignments, impossible,
       known ? known->arenaBytes() + stated.reservedBytes : -1);
   if (!least.ok())
-    return planFault(least.status());
+    return planFault(planner, least.status());
   smallestPlan = least->feasible ? keep(*std::move(least)) : known;
   return absl::OkStatus();
 }

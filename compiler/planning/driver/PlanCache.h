@@ -82,9 +82,6 @@ private:
   absl::StatusOr<const Plan *> fitOnDevice(int64_t budgetBytes);
   absl::StatusOr<const Plan *> fitWithMoves(int64_t budgetBytes);
   absl::Status findSmallestWithMoves();
-  /// The status of a planner that gave no plan. The fault of another planner
-  /// than our own search is no defect of ours.
-  absl::Status planFault(const absl::Status &status) const;
   /// `orders`: the orders of first executions, if they are fixed; otherwise
   /// null.
   absl::StatusOr<Plan> planFor(const SolveOptions &how,

@@ -34,7 +34,7 @@ double distance(const test::Floats &got, const test::Floats &want) {
   return std::sqrt(difference / size);
 }
 
-/// `got` is what `want` is, rounded. Where not `exact`, factors of its sums
+/// `got` is `want`, rounded. Where not `exact`, factors of its sums
 /// were rounded, too.
 void expectRounded(Typed &got, const test::Floats &want, const char *what,
                    bool exact = true) {
@@ -84,7 +84,7 @@ AttentionParams attention(int64_t queries, int64_t keys, bool causal,
           .scratchBytes = 0};
 }
 
-/// What rounding probabilities once must suffice for.
+/// `p` with probabilities that are rounded.
 AttentionParams rounded(AttentionParams p) {
   p.exact = false;
   return p;
