@@ -18,7 +18,8 @@ constexpr int64_t kDenominator = 1 << 30;
 // steps of bench/planning/offload.md and on generated problems.
 constexpr double kGainAbove = 1.05, kFromCompute = 0.003, kFromEven = 0.03,
                  kFromBest = 0.0001;
-// Scale of a price against that of a weight. Source: as above.
+// Scale of a price against that of a weight, in a climb that turns. Source: as
+// above.
 constexpr double kPriceScale = 0.3;
 // Steps without a gain of this part that shorten the steps, as a part of all
 // steps; the factor; and the shortest step.
@@ -27,6 +28,11 @@ constexpr double kLeastGain = 1e-6, kShorten = 0.6, kShortestStep = 1e-7;
 // Strength of the turn of a direction away from the one before.
 // Source: Camerini, Fratta, Maffioli (1975).
 constexpr double kDeflection = 1.5;
+// The climb with momentum: its first reach, as a share of all costs; the steps
+// in a row that gain less than a part of the reach, and so halve it; and the
+// part of a direction that is kept. Source: as above.
+constexpr double kStrideReach = 0.2, kStrideGain = 1e-3, kMomentum = 0.9;
+constexpr int kStridePatience = 20;
 // No plan costs this many times all recipes in all trips.
 constexpr double kBeyond = 1000;
 
@@ -85,13 +91,14 @@ public:
         bytes = std::max(bytes, double(space.budgetBytes));
     // One unit of a weight moves the sum by about `costs`, one unit of a price
     // by `bytes` at each of some moments. So prices climb in units of a share.
-    unit = kPriceScale * std::max(costs, 1.0) / bytes /
-           std::sqrt(double(model.order.size()) + 1);
+    share = std::max(costs, 1.0) / bytes /
+            std::sqrt(double(model.order.size()) + 1);
   }
 
   /// Climbs `steps` steps from `at`; keeps the best point of all climbs. The
   /// first step aims above the start by the share `reach` of all costs.
   void climb(Point at, double reach) {
+    unit = kPriceScale * share;
     Point here = at, slope(model), direction(model);
     double start = 0, own = -1, step = 1;
     int64_t idle = 0, patience = std::clamp(steps / kPatiencePart,
@@ -127,6 +134,43 @@ public:
       const double gain = own - start;
       const double aim = start + std::max(reach * costs, gain * kGainAbove);
       advance(at, direction, step * (aim - sum) / norm);
+    }
+  }
+
+  /// Climbs `steps` steps from `at` with momentum; keeps the best point of all
+  /// climbs. Unlike climb(), it never returns to its own best point, and each
+  /// step aims above that by a share of all costs. It proves more where engines
+  /// that copy are the busiest.
+  void stride(Point at) {
+    unit = share;
+    Point slope(model), direction(model);
+    double own = -1, reach = kStrideReach;
+    int idle = 0;
+    for (int64_t i = 0; i < steps; ++i) {
+      slope = Point(model);
+      const double sum = relax.sum(at, &slope);
+      if (sum > bestSum) {
+        bestSum = sum;
+        best = at;
+      }
+      if (sum > beyond)
+        return;
+      if (sum > own + kStrideGain * reach * costs) {
+        own = sum;
+        idle = 0;
+      } else if (++idle >= kStridePatience) {
+        reach /= 2;
+        idle = 0;
+      }
+      double norm = 0;
+      visit([&](auto of, double scale) {
+        double &d = of(direction);
+        d = of(slope) * scale + kMomentum * d;
+        norm += d * d;
+      });
+      if (norm <= 0)
+        return;
+      advance(at, direction, (std::max(own, sum) + reach * costs - sum) / norm);
     }
   }
 
@@ -210,7 +254,9 @@ private:
   const SpaceModel &model;
   SpaceRelax<double> relax;
   int64_t steps;
-  double costs = 0, bytes = 1, unit = 1, beyond = 0, bestSum = -1;
+  double costs = 0, bytes = 1, beyond = 0, bestSum = -1;
+  // A price that weighs as much as a weight of 1, and the one of this climb.
+  double share = 1, unit = 1;
   Point best;
 };
 
@@ -231,6 +277,8 @@ SpaceCertificate ascend(const SpaceModel &model,
     for (std::vector<double> &row : start.weights)
       for (size_t e = 0; e < engines; ++e)
         row[e] = even ? 1 / double(engines) : e == 0;
+    if (even)
+      ascent.stride(start);
     ascent.climb(std::move(start), even ? kFromEven : kFromCompute);
   }
   ascent.climb(ascent.found(), kFromBest);
