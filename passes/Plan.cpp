@@ -199,6 +199,7 @@ private:
     if (hooks.observe && !plan.solution.segments.empty())
       hooks.observe(stated, plan);
     PlanRecord record;
+    record.reservedBytes = problem.reservedBytes;
     record.smallestFoundBytes = plan.smallestFoundBytes;
     record.impossibleBelowBytes = plan.impossibleBelowBytes;
     record.attachTo(getOperation());

@@ -17,6 +17,11 @@
 
 namespace tmc {
 
+/// The seconds of a figure in picoseconds; -1: unknown, as the figure.
+inline double secondsOf(int64_t picoseconds) {
+  return picoseconds < 0 ? -1 : double(picoseconds) * 1e-12;
+}
+
 struct PlanRecord {
   /// Live bytes at the peak of each space, without reserved bytes; -1: the
   /// space is empty. The classes sum to the device's.
@@ -31,7 +36,8 @@ struct PlanRecord {
   int64_t unconstrainedBytes = -1;
   /// Predicted picoseconds of the step, and of the step without a budget.
   int64_t costPs = -1, unconstrainedCostPs = -1;
-  /// No plan with this order of first executions costs less.
+  /// No plan that is meant costs less. On the IR: none with this order of first
+  /// executions.
   int64_t boundPs = -1;
   int64_t recomputedOps = -1;
   /// Budgets, reserved bytes included: the smallest one with a known plan, and

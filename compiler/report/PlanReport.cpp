@@ -19,7 +19,7 @@ const char *tmc::nameOf(ModelValue::Kind kind) {
 
 int64_t PlanFigures::offloadedBytes() const {
   int64_t sum = 0;
-  for (auto [engine, bytes] : movedBytes)
+  for (auto [engine, bytes] : record.movedBytes)
     if (engine.copies && onDevice(engine.reads))
       sum += std::max<int64_t>(bytes, 0);
   return sum;
@@ -27,13 +27,13 @@ int64_t PlanFigures::offloadedBytes() const {
 
 double PlanFigures::overheadPct() const {
   return unconstrainedSeconds > 0
-             ? 100 * (stepSeconds / unconstrainedSeconds - 1)
+             ? 100 * (stepSeconds() / unconstrainedSeconds - 1)
              : 0;
 }
 
 double PlanFigures::lowerBoundPct() const {
-  return unconstrainedSeconds > 0 && boundSeconds >= 0
-             ? 100 * (boundSeconds / unconstrainedSeconds - 1)
+  return unconstrainedSeconds > 0 && record.boundPs >= 0
+             ? 100 * (boundSeconds() / unconstrainedSeconds - 1)
              : 0;
 }
 
@@ -108,7 +108,7 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
        split ? json::Value(plan.unsplitBytes - levers.plainPeak)
              : json::Value(nullptr)},
       {"micro_batches_s",
-       split ? json::Value(plan.kernelSeconds - plan.unsplitSeconds)
+       split ? json::Value(plan.kernelSeconds() - plan.unsplitSeconds)
              : json::Value(nullptr)},
       {"in_place_bytes", levers.plainPeak - levers.inPlacePeak},
       {"order_bytes", levers.inPlacePeak - levers.orderPeak},
@@ -130,7 +130,7 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
 /// The memory beside the device, and the moves of a step; null if nothing
 /// moves.
 static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
-  if (!plan.moves)
+  if (!plan.record.moves())
     return nullptr;
   json::Object spaces{{"transfers", plan.transfers},
                       {"host_updates", plan.hostUpdates}};
@@ -138,14 +138,14 @@ static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
     if (!onDevice(space.kind))
       spaces[space.name] = json::Object{
           {"arena_bytes", known(plan.arenaBytes[space.kind])},
-          {"live_peak_bytes", known(plan.livePeakBytes[space.kind])}};
+          {"live_peak_bytes", known(plan.record.livePeakBytes[space.kind])}};
   json::Object busy, waits, moved;
-  for (auto [engine, seconds] : plan.busySeconds)
-    busy[engine.name] = seconds;
+  for (const EngineInfo &engine : kEngines)
+    busy[engine.name] = plan.busySeconds(engine.kind);
   for (auto [engine, seconds] : trace.waitSeconds())
     if (seconds > 0)
       waits[engine.name] = seconds;
-  for (auto [engine, bytes] : plan.movedBytes)
+  for (auto [engine, bytes] : plan.record.movedBytes)
     if (engine.copies)
       moved[engine.name] = bytes;
   spaces["busy_s"] = std::move(busy);
@@ -179,8 +179,9 @@ static json::Value nameOrNull(const std::string &name) {
 std::string tmc::planJson(const Planned &planned) {
   const PlanFigures &plan = planned.figures;
   json::Object classes;
-  for (const auto &[name, bytes] : plan.peakByClass)
-    classes[name] = bytes;
+  for (size_t i = 0; i < planning::kNumClasses; ++i)
+    if (int64_t bytes = plan.record.peakByClass[i]; bytes >= 0)
+      classes[planning::nameOf(planning::ValueClass(i))] = bytes;
   const int64_t arenaBytes = plan.arenaBytes.device();
   bool timed = plan.unconstrainedSeconds > 0;
   return jsonText(
@@ -194,24 +195,24 @@ std::string tmc::planJson(const Planned &planned) {
           {"budget_bytes", known(plan.budgetBytes)},
           {"arena_bytes",
            known(arenaBytes < 0 ? arenaBytes
-                                : arenaBytes + plan.reservedBytes)},
-          {"live_peak_bytes", known(plan.livePeakBytes.device())},
-          {"reserved_bytes", plan.reservedBytes},
+                                : arenaBytes + plan.record.reservedBytes)},
+          {"live_peak_bytes", known(plan.record.livePeakBytes.device())},
+          {"reserved_bytes", plan.record.reservedBytes},
           {"unconstrained_bytes", known(plan.unconstrainedBytes)},
           {"peak_by_class", std::move(classes)},
-          {"step_time_s", known(plan.stepSeconds)},
+          {"step_time_s", known(plan.stepSeconds())},
           {"unconstrained_time_s", known(plan.unconstrainedSeconds)},
           {"overhead_pct",
            timed ? json::Value(plan.overheadPct()) : json::Value(nullptr)},
-          {"lower_bound_pct", timed && plan.boundSeconds >= 0
+          {"lower_bound_pct", timed && plan.record.boundPs >= 0
                                   ? json::Value(plan.lowerBoundPct())
                                   : json::Value(nullptr)},
           {"lower_bound_scope", plan.boundOrder == PlanFigures::BoundOrder::Plan
                                     ? "fixed-order"
                                     : "program-order"},
-          {"smallest_found_bytes", known(plan.smallestFoundBytes)},
+          {"smallest_found_bytes", known(plan.record.smallestFoundBytes)},
           {"smallest_found_stopped_early", plan.smallestStoppedEarly},
-          {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
+          {"impossible_below_bytes", known(plan.record.impossibleBelowBytes)},
           {"precision", precisionJson(planned.trace, plan)},
           {"micro_batches", plan.microBatches},
           {"loss_chunk",
@@ -219,7 +220,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"tiles", plan.tiles},
           {"batchnorm", plan.batchNorm.empty() ? json::Value(nullptr)
                                                : json::Value(plan.batchNorm)},
-          {"recomputed_ops", known(plan.recomputedOps)},
+          {"recomputed_ops", known(plan.record.recomputedOps)},
           {"offloaded_bytes", plan.offloadedBytes()},
           {"spaces", spacesJson(plan, planned.trace)},
           {"copies", known(plan.copies)},

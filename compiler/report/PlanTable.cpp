@@ -96,21 +96,24 @@ std::vector<int32_t> tmc::aliveAtPeak(const PlanTrace &trace) {
 static void tellMemory(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   table.heading("memory");
-  auto byClass = [&](const char *name) {
-    auto it = plan.peakByClass.find(name);
-    return it == plan.peakByClass.end() ? 0 : it->second;
+  using planning::ValueClass;
+  auto byClass = [&](ValueClass which) {
+    return std::max<int64_t>(0, plan.record.peakByClass[size_t(which)]);
   };
-  for (const char *name :
-       {"parameters", "gradients", "optimizer", "activations", "workspace"})
-    table.bytes(name, byClass(name));
-  table.bytes("batch and others", byClass("batch") + byClass("other"));
-  table.bytes("live at the peak", plan.livePeakBytes.device());
+  for (ValueClass which :
+       {ValueClass::Parameter, ValueClass::Gradient, ValueClass::Optimizer,
+        ValueClass::Activation, ValueClass::Workspace})
+    table.bytes(planning::nameOf(which), byClass(which));
+  table.bytes("batch and others",
+              byClass(ValueClass::Batch) + byClass(ValueClass::Other));
+  table.bytes("live at the peak", plan.record.livePeakBytes.device());
   const int64_t arenaBytes = plan.arenaBytes.device();
   if (arenaBytes >= 0)
-    table.bytes("lost to packing", arenaBytes - plan.livePeakBytes.device());
-  table.bytes("reserved", plan.reservedBytes);
+    table.bytes("lost to packing",
+                arenaBytes - plan.record.livePeakBytes.device());
+  table.bytes("reserved", plan.record.reservedBytes);
   if (arenaBytes >= 0)
-    table.bytes("arena and reserved", arenaBytes + plan.reservedBytes,
+    table.bytes("arena and reserved", arenaBytes + plan.record.reservedBytes,
                 plan.budgetBytes >= 0
                     ? "of a budget of " + readableBytes(plan.budgetBytes)
                     : "");
@@ -146,7 +149,7 @@ static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
     text += ", " + readableSeconds(seconds) + " for " + engine.name;
   }
   // Work that still runs after the last kernel of a trip.
-  if (waited > 1e-6 * plan.stepSeconds)
+  if (waited > 1e-6 * plan.stepSeconds())
     text += ", " + readableSeconds(waited) + " at the end";
   return text;
 }
@@ -154,43 +157,44 @@ static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
 /// Prints the memory beside the device, and each engine's work in a step.
 static void tellSpaces(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
-  if (!plan.moves)
+  if (!plan.record.moves())
     return;
   table.heading("beside the device");
   auto isUsed = [&](SpaceKind space) {
-    return onDevice(space) || plan.livePeakBytes[space] > 0;
+    return onDevice(space) || plan.record.livePeakBytes[space] > 0;
   };
   for (auto [space, bytes] : plan.arenaBytes)
     if (!onDevice(space.kind) && isUsed(space.kind))
       table.bytes(
           std::string(space.name) + (space.hasAddresses ? " arena" : ""), bytes,
-          readableBytes(plan.livePeakBytes[space.kind]) + " alive at most");
+          readableBytes(plan.record.livePeakBytes[space.kind]) +
+              " alive at most");
   auto busy = [&](EngineKind engine) {
-    double seconds = plan.busySeconds[engine];
+    double seconds = plan.busySeconds(engine);
     return "a step, busy " + readableSeconds(seconds) + " (" +
-           percent(100 * seconds / plan.stepSeconds, "%.0f %%") + ")";
+           percent(100 * seconds / plan.stepSeconds(), "%.0f %%") + ")";
   };
-  for (auto [engine, bytes] : plan.movedBytes)
+  for (auto [engine, bytes] : plan.record.movedBytes)
     if (engine.copies && isUsed(engine.reads) && isUsed(engine.writes))
       table.bytes(engine.work, bytes, busy(engine.kind));
   if (plan.hostUpdates > 0)
     table.row("updates on the host", std::to_string(plan.hostUpdates),
               busy(EngineKind::Host));
-  double waited = plan.stepSeconds - plan.busySeconds[EngineKind::Compute];
+  double waited = plan.stepSeconds() - plan.busySeconds(EngineKind::Compute);
   table.row("kernels wait", readableSeconds(waited),
-            "of " + readableSeconds(plan.stepSeconds) +
+            "of " + readableSeconds(plan.stepSeconds()) +
                 waitsText(plan, trace, waited));
 }
 
 static void tellTime(Table &table, const PlanFigures &plan) {
   table.heading("time");
   table.row("without a budget", readableSeconds(plan.unconstrainedSeconds),
-            "needs " +
-                readableBytes(plan.unconstrainedBytes + plan.reservedBytes));
-  table.row("this plan", readableSeconds(plan.stepSeconds),
+            "needs " + readableBytes(plan.unconstrainedBytes +
+                                     plan.record.reservedBytes));
+  table.row("this plan", readableSeconds(plan.stepSeconds()),
             "overhead " + percent(plan.overheadPct()));
-  if (plan.boundSeconds >= 0)
-    table.row("proven at least", readableSeconds(plan.boundSeconds),
+  if (plan.record.boundPs >= 0)
+    table.row("proven at least", readableSeconds(plan.boundSeconds()),
               "overhead " + percent(plan.lowerBoundPct()) +
                   (plan.boundOrder == PlanFigures::BoundOrder::Plan
                        ? ", for this order of first runs"
@@ -265,7 +269,7 @@ static void tellChosen(Table &table, const PlanFigures &plan) {
     if (double seconds = isBound ? lever.atLeast : lever.seconds; seconds >= 0)
       other = "with " + lever.instead + (isBound ? " at least " : " ") +
               readableSeconds(seconds) + ", " +
-              percent(100 * (seconds / plan.stepSeconds - 1), "%+.1f %%");
+              percent(100 * (seconds / plan.stepSeconds() - 1), "%+.1f %%");
     table.row(lever.lever, lever.value, other);
   }
 }
@@ -277,12 +281,12 @@ static void tellLevers(Table &table, const PlanFigures &plan,
     return;
   table.heading("what each lever bought, at the peak");
   if (plan.microBatches > 1 && plan.unsplitBytes >= 0)
-    table.row("micro-batches",
-              signedBytes(levers.plainPeak - plan.unsplitBytes),
-              std::to_string(plan.microBatches) + " of them, " +
-                  percent(100 * (plan.kernelSeconds / plan.unsplitSeconds - 1),
-                          "%+.2f %%") +
-                  " time");
+    table.row(
+        "micro-batches", signedBytes(levers.plainPeak - plan.unsplitBytes),
+        std::to_string(plan.microBatches) + " of them, " +
+            percent(100 * (plan.kernelSeconds() / plan.unsplitSeconds - 1),
+                    "%+.2f %%") +
+            " time");
   else
     table.row("micro-batches", "none");
   table.row("results in place",
@@ -298,7 +302,7 @@ static void tellLevers(Table &table, const PlanFigures &plan,
             again ? std::to_string(again) + " launches, " +
                         signedSeconds(double(levers.recomputeCost) * 1e-12)
                   : "");
-  if (plan.moves)
+  if (plan.record.moves())
     tellMoves(table, plan, trace);
 }
 
@@ -406,20 +410,21 @@ std::string tmc::planTable(const Planned &planned) {
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);
 
-  if (plan.smallestFoundBytes >= 0 || plan.impossibleBelowBytes >= 0)
+  if (plan.record.smallestFoundBytes >= 0 ||
+      plan.record.impossibleBelowBytes >= 0)
     table.heading("budgets");
   auto exact = [](int64_t bytes) { return std::to_string(bytes) + " bytes"; };
   table.bytes(
-      "smallest known to work", plan.smallestFoundBytes,
-      exact(plan.smallestFoundBytes) +
+      "smallest known to work", plan.record.smallestFoundBytes,
+      exact(plan.record.smallestFoundBytes) +
           (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
-  table.bytes("impossible below", plan.impossibleBelowBytes,
-              exact(plan.impossibleBelowBytes));
+  table.bytes("impossible below", plan.record.impossibleBelowBytes,
+              exact(plan.record.impossibleBelowBytes));
 
   table.heading("the step");
   if (plan.launches >= 0)
     table.row("launches", std::to_string(plan.launches),
-              std::to_string(plan.recomputedOps) + " of them again" +
+              std::to_string(plan.record.recomputedOps) + " of them again" +
                   (plan.copies > 0
                        ? ", " + std::to_string(plan.copies) +
                              (plan.copies == 1 ? " copy" : " copies")

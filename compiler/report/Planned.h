@@ -4,11 +4,11 @@
 #ifndef TMC_COMPILER_REPORT_PLANNED_H
 #define TMC_COMPILER_REPORT_PLANNED_H
 
+#include "compiler/analysis/PlanRecord.h"
 #include "compiler/report/PlanTrace.h"
 #include "runtime/kernels/DType.h"
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -41,36 +41,24 @@ struct ChosenLever {
 /// The figures of a finished plan, for plan.json and the reports. A negative
 /// number is unknown.
 struct PlanFigures {
-  int64_t budgetBytes = -1, reservedBytes = 0; // Of the device.
+  /// As the IR carries them, but its bounds hold for every plan that the flags
+  /// allow with the levers' chosen values, and `boundPs` for the orders that
+  /// `boundOrder` says.
+  PlanRecord record;
+  enum class BoundOrder { Plan, Program } boundOrder = BoundOrder::Plan;
+  int64_t budgetBytes = -1; // Of the device.
   /// -1 outside the device: nothing is there, nothing moves.
   PerSpace<int64_t> arenaBytes = PerSpace<int64_t>::all(-1);
-  PerSpace<int64_t> livePeakBytes = PerSpace<int64_t>::all(-1);
-  std::map<std::string, int64_t> peakByClass;
-  double stepSeconds = -1;
-  /// Of all kernels of this step's program, each once.
-  double kernelSeconds = -1;
   /// Of the step without a budget, in the program's own order: the same for all
   /// budgets. Where a step has two forms the quicker one; where levers are free
   /// the first setting that any search looks at.
   double unconstrainedSeconds = -1;
   int64_t unconstrainedBytes = -1; // Reserved left out.
-  /// No plan that the flags allow, with the levers' chosen values, takes less;
-  /// of the orders that `boundOrder` says.
-  double boundSeconds = -1;
-  enum class BoundOrder { Plan, Program } boundOrder = BoundOrder::Plan;
-  /// The smallest budget that is known to work; -1: none was sought. The budget
-  /// below which no plan exists that the flags allow.
-  int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
-  bool smallestStoppedEarly = false; // The work limit ended its search.
+  /// The work limit ended the search for the smallest budget.
+  bool smallestStoppedEarly = false;
   /// Bytes of the parameters' 16-bit copies that updates write; 0: none.
   int64_t keptCopyBytes = 0;
-  int64_t recomputedOps = -1, launches = -1, copies = -1;
-  bool moves = false; // Values may leave the device.
-  /// Bytes that each engine copies in a step, and the predicted seconds that
-  /// each works.
-  PerEngine<int64_t> movedBytes;
-  PerEngine<double> busySeconds;
-  int64_t transfers = -1, hostUpdates = -1;
+  int64_t launches = -1, copies = -1, transfers = -1, hostUpdates = -1;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   int64_t tiles = 1;     // Tiles of rows between wide products.
@@ -85,6 +73,14 @@ struct PlanFigures {
   std::vector<ChosenLever> chosenLevers;
   int64_t settingsSeen = 0, settings = 0;
 
+  double stepSeconds() const { return secondsOf(record.costPs); }
+  /// Of all kernels of this step's program, each once.
+  double kernelSeconds() const { return secondsOf(record.unconstrainedCostPs); }
+  double boundSeconds() const { return secondsOf(record.boundPs); }
+  /// The predicted seconds that an engine works; 0 where nothing moves.
+  double busySeconds(EngineKind engine) const {
+    return std::max(0.0, secondsOf(record.busyPs[engine]));
+  }
   /// Bytes that a step copies away from the device.
   int64_t offloadedBytes() const;
   double overheadPct() const;

@@ -195,19 +195,19 @@ json::Array cards(const PlanFigures &plan) {
     snprintf(text, sizeof text, "%.2f %%", value);
     return std::string(text);
   };
-  card(readableBytes(plan.arenaBytes.device() + plan.reservedBytes),
+  card(readableBytes(plan.arenaBytes.device() + plan.record.reservedBytes),
        plan.budgetBytes < 0
            ? "needed, no budget"
            : "of a budget of " + readableBytes(plan.budgetBytes));
-  card(readableSeconds(plan.stepSeconds), "predicted step");
+  card(readableSeconds(plan.stepSeconds()), "predicted step");
   card(percent(plan.overheadPct()), "overhead over no budget");
-  if (plan.boundSeconds >= 0)
+  if (plan.record.boundPs >= 0)
     card(percent(plan.lowerBoundPct()), "proven at least");
-  card(std::to_string(plan.recomputedOps),
+  card(std::to_string(plan.record.recomputedOps),
        "of " + std::to_string(plan.launches) + " launches again");
-  card(readableBytes(plan.unconstrainedBytes + plan.reservedBytes),
+  card(readableBytes(plan.unconstrainedBytes + plan.record.reservedBytes),
        "without recomputation");
-  card(readableBytes(plan.smallestFoundBytes), "smallest known to work");
+  card(readableBytes(plan.record.smallestFoundBytes), "smallest known to work");
   return array;
 }
 

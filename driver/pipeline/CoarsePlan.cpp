@@ -18,10 +18,6 @@ static constexpr int64_t kEffortPart = 32;
 /// kernels, no plan with moves is sought.
 static constexpr double kWorthMoves = 0.005;
 
-static double secondsOf(int64_t picoseconds) {
-  return double(picoseconds) * 1e-12;
-}
-
 namespace {
 
 class Planner {

@@ -43,8 +43,8 @@ static EmitOptions emitOptions(const Compiled &compiled) {
   emit.backend = compiled.forward->device.backend;
   emit.target = compiled.forward->device.compiledFor();
   emit.budgetBytes = figures.budgetBytes;
-  emit.reservedBytes = figures.reservedBytes;
-  emit.predictedSeconds = figures.stepSeconds;
+  emit.reservedBytes = figures.record.reservedBytes;
+  emit.predictedSeconds = figures.stepSeconds();
   emit.unconstrainedSeconds = figures.unconstrainedSeconds;
   emit.fileDirectory = options.fileDirectory;
   mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();

@@ -22,10 +22,6 @@ constexpr int kPlaceAttempts = 6;
 /// time.
 constexpr double kWorthMovesPart = 0.01;
 
-static double secondsOf(int64_t picoseconds) {
-  return double(picoseconds) * 1e-12;
-}
-
 /// Below this percentage of the default work, moves are sought coarsely.
 static constexpr int64_t kFineEffort = 50;
 
@@ -104,14 +100,6 @@ static void forgetPlans(StepForm &form) {
   form.chosen = nullptr;
 }
 
-/// Reads the bounds for smaller and larger budgets.
-static void readFrontier(StepForm &form, const PlanRecord &record) {
-  form.figures.smallestFoundBytes = record.smallestFoundBytes;
-  form.figures.impossibleBelowBytes = record.impossibleBelowBytes;
-  form.figures.boundSeconds =
-      record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
-}
-
 /// Plans by the form's cache, lowers and places `module`, up to the requested
 /// phase. `moves`: the values that may leave the device.
 static Expected<void> planAndPlace(StepForm &form, ModuleOp module,
@@ -154,8 +142,8 @@ static Expected<void> planAndPlace(StepForm &form, ModuleOp module,
   return done;
 }
 
-/// Copies the planned step's attributes into the form's figures and trace.
-static void readFigures(StepForm &form, const PlanRequest &request) {
+/// Completes the figures and the trace of a form whose step is placed.
+static void describe(StepForm &form, const PlanRequest &request) {
   ModuleOp module = *form.module;
   PlanFigures &plan = form.figures;
   PlanTrace &trace = form.trace;
@@ -164,21 +152,8 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   trace.precision = request.asked.levers.name(kPrecision);
   trace.budgetBytes = plan.budgetBytes;
   placePlanTrace(trace, module);
-  PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
-  plan.livePeakBytes = record.livePeakBytes;
-  plan.moves = record.moves();
-  plan.movedBytes = record.movedBytes;
-  plan.stepSeconds = secondsOf(record.costPs);
-  plan.kernelSeconds = secondsOf(record.unconstrainedCostPs);
-  plan.recomputedOps = record.recomputedOps;
-  trace.stepSeconds = plan.stepSeconds;
+  trace.stepSeconds = plan.stepSeconds();
   plan.microBatches = request.asked.levers.count(kMicroBatches);
-  for (size_t i = 0; i < planning::kNumClasses; ++i)
-    if (record.peakByClass[i] >= 0)
-      plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
-          record.peakByClass[i];
-  for (auto [engine, busy] : record.busyPs)
-    plan.busySeconds[engine.kind] = secondsOf(std::max<int64_t>(busy, 0));
   for (auto program : module.getOps<mem::ProgramOp>()) {
     for (auto [space, bytes] : plan.arenaBytes)
       bytes = program.arenaBytesIn(space.kind);
@@ -220,14 +195,13 @@ static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
   figures.budgetBytes = budget;
-  figures.reservedBytes = reserved;
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say(moves.isNone() ? "plan ..." : "plan, with moves ...");
     OwningOpRef<ModuleOp> trial = form.module->clone();
     Expected<void> done = planAndPlace(form, *trial, tighter, moves);
-    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
-    readFrontier(form, record);
+    const PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
+    figures.record = record;
     figures.smallestStoppedEarly =
         form.plans && form.plans->isSmallestStoppedEarly();
     if (!done) {
@@ -248,7 +222,7 @@ static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
     }
     if (!isOver) {
       form.module = std::move(trial);
-      readFigures(form, request);
+      describe(form, request);
       return {};
     }
     if (!moves.isNone())
@@ -272,7 +246,8 @@ static Expected<void> planWithMoves(StepForm &form,
 /// Whether moves may gain at least kWorthMovesPart over the form's plan without
 /// moves.
 static bool mayGainByMoves(const PlanFigures &figures) {
-  return figures.stepSeconds > figures.kernelSeconds * (1 + kWorthMovesPart);
+  return figures.stepSeconds() >
+         figures.kernelSeconds() * (1 + kWorthMovesPart);
 }
 
 /// A plan of `form` moves nothing although its values may move. The claims
@@ -284,13 +259,13 @@ static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
   if (!claims)
     return std::move(claims.failure());
   PlanFigures &figures = form.figures;
-  figures.impossibleBelowBytes = claims->impossibleBelowBytes;
-  figures.smallestFoundBytes = -1; // None was sought with moves.
+  PlanRecord &record = figures.record;
+  record.impossibleBelowBytes = claims->impossibleBelowBytes;
+  record.smallestFoundBytes = -1; // None was sought with moves.
   figures.smallestStoppedEarly = false;
   // The plan's order isn't the program's: each order has its own bound.
-  const double own =
-      figures.boundSeconds < 0 ? figures.stepSeconds : figures.boundSeconds;
-  figures.boundSeconds = std::min(own, claims->atLeastSeconds);
+  const int64_t own = record.boundPs < 0 ? record.costPs : record.boundPs;
+  record.boundPs = std::min(own, claims->atLeastPs);
   figures.boundOrder = PlanFigures::BoundOrder::Program;
   return {};
 }
@@ -315,8 +290,8 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   Expected<void> moved = planWithMoves(form, request);
   if (!moved && moved.failure().kind != FailureKind::OverBudget)
     return moved;
-  if (moved &&
-      form.figures.stepSeconds * (1 + kWorthMovesPart) < figures.stepSeconds)
+  if (moved && form.figures.stepSeconds() * (1 + kWorthMovesPart) <
+                   figures.stepSeconds())
     return moved;
   form.module = std::move(unmoved);
   form.figures = std::move(figures);
@@ -348,11 +323,12 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
                   {}};
   failure.notes.push_back(
       "the smallest budget for which a plan is known is " +
-      (plan.smallestFoundBytes < 0 ? "unknown"
-                                   : text(plan.smallestFoundBytes)) +
+      (plan.record.smallestFoundBytes < 0
+           ? "unknown"
+           : text(plan.record.smallestFoundBytes)) +
       (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
   failure.notes.push_back("no plan can exist below " +
-                          text(plan.impossibleBelowBytes));
+                          text(plan.record.impossibleBelowBytes));
   if (size_t(trace.peakLaunch) < trace.launches.size()) {
     const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
     int64_t alive =

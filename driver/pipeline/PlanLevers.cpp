@@ -191,7 +191,7 @@ void tmc::suggest(Failure &failure, const Candidate &candidate,
   const Forward &forward = candidate.forward;
   if (before.budgetBytes.device().value_or(
           forward.device.memoryBytes.device()) <
-      candidate.form.figures.smallestFoundBytes / kReachedPart)
+      candidate.form.figures.record.smallestFoundBytes / kReachedPart)
     return;
   auto tell = [&](const CompileOptions &asked, const LeverSetting &setting,
                   double seconds) {
@@ -299,7 +299,8 @@ private:
       return true;
     const CoarsePlan &coarse = choice.seen.at(settings[i]);
     return i < most && coarse.fits &&
-           coarse.seconds < best->form.figures.stepSeconds * (1 + kCoarseLoses);
+           coarse.seconds <
+               best->form.figures.stepSeconds() * (1 + kCoarseLoses);
   }
 
   /// Plans these in full, in parallel, and keeps the best.
@@ -338,18 +339,20 @@ private:
     const PlanFigures &now = made.candidate->form.figures;
     if (made.done) {
       CoarsePlan &known = choice.seen[setting];
-      known.seconds = known.fits ? std::min(known.seconds, now.stepSeconds)
-                                 : now.stepSeconds;
+      known.seconds = known.fits ? std::min(known.seconds, now.stepSeconds())
+                                 : now.stepSeconds();
       known.fits = true;
       if (!best || failure ||
-          now.stepSeconds * (1 + kAsGoodPart) < best->form.figures.stepSeconds)
+          now.stepSeconds() * (1 + kAsGoodPart) <
+              best->form.figures.stepSeconds())
         best = std::move(made.candidate), chosen = setting;
       failure.reset();
       return {};
     }
-    bool isSmaller = !best || (failure && now.smallestFoundBytes >= 0 &&
-                               now.smallestFoundBytes <
-                                   best->form.figures.smallestFoundBytes);
+    bool isSmaller =
+        !best || (failure && now.record.smallestFoundBytes >= 0 &&
+                  now.record.smallestFoundBytes <
+                      best->form.figures.record.smallestFoundBytes);
     if (isSmaller) {
       best = std::move(made.candidate);
       failure = std::move(made.done.failure());
@@ -388,8 +391,8 @@ static Expected<void> noteChoice(LeverJob &job, const LeverChoice &choice,
       return std::move(least.failure());
     impossible = *least;
   }
-  figures.impossibleBelowBytes =
-      std::min(figures.impossibleBelowBytes, impossible);
+  figures.record.impossibleBelowBytes =
+      std::min(figures.record.impossibleBelowBytes, impossible);
   if (choice.reference) {
     const CoarsePlan &reference = choice.seen.at(*choice.reference);
     figures.unconstrainedSeconds = reference.baseSeconds;

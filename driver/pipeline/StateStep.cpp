@@ -68,7 +68,7 @@ claimsWithMoves(ModuleOp module, const PlanRequest &request, Claims wanted) {
       planning::ascendSpaces(problem, {.steps = planning::kFull.boundSteps}));
   if (!proven.ok())
     return defect(proven.status());
-  claims.atLeastSeconds = double(*proven) * 1e-12;
+  claims.atLeastPs = *proven;
   return claims;
 }
 
@@ -88,12 +88,12 @@ Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
     const planning::Problem &problem = stated->problem;
     claims.impossibleBelowBytes = planning::impossibleBelow(problem);
     if (wanted == Claims::BytesAndSeconds)
-      claims.atLeastSeconds = double(planning::baseCost(problem)) * 1e-12;
+      claims.atLeastPs = planning::baseCost(problem);
   }
   const int64_t budget = request.budgets.device();
   if (wanted == Claims::BytesAndSeconds && budget >= 0 &&
       budget < claims.impossibleBelowBytes)
-    claims.atLeastSeconds = HUGE_VAL;
+    claims.atLeastPs = std::numeric_limits<int64_t>::max();
   return claims;
 }
 

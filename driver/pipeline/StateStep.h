@@ -43,14 +43,14 @@ struct PlanClaims {
   /// No plan fits a smaller budget of the device, reserved included.
   int64_t impossibleBelowBytes = -1;
   /// No plan within the budgets takes less; -1: not asked for.
-  double atLeastSeconds = -1;
+  int64_t atLeastPs = -1;
 };
 
 enum class Claims { Bytes, BytesAndSeconds };
 
 /// The claims about the form of a step in `module`, which stays as it is, with
 /// the request's flags and budgets. Nothing is planned. Without moves
-/// `atLeastSeconds` is the time of all kernels once. Errors: as above.
+/// `atLeastPs` is the time of all kernels once. Errors: as above.
 Expected<PlanClaims> claimsOf(mlir::ModuleOp module, const PlanRequest &request,
                               Claims wanted);
 

@@ -52,8 +52,8 @@ static bool isSmaller(int64_t bytes, int64_t other) {
 /// plan, so that its figures hold its bounds.
 static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
                                    bool isPlanned, const PlanRequest &request) {
-  PlanClaims claims{other.figures.impossibleBelowBytes,
-                    other.figures.boundSeconds};
+  PlanClaims claims{other.figures.record.impossibleBelowBytes,
+                    other.figures.record.boundPs};
   if (!isPlanned) {
     Expected<PlanClaims> made =
         claimsOf(*other.module, request, Claims::BytesAndSeconds);
@@ -61,10 +61,10 @@ static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
       return std::move(made.failure());
     claims = *made;
   }
-  PlanFigures &figures = form.figures;
-  figures.impossibleBelowBytes =
-      std::min(figures.impossibleBelowBytes, claims.impossibleBelowBytes);
-  figures.boundSeconds = std::min(figures.boundSeconds, claims.atLeastSeconds);
+  PlanRecord &record = form.figures.record;
+  record.impossibleBelowBytes =
+      std::min(record.impossibleBelowBytes, claims.impossibleBelowBytes);
+  record.boundPs = std::min(record.boundPs, claims.atLeastPs);
   return {};
 }
 
@@ -90,23 +90,23 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   Expected<void> next = planForm(other, second);
   if (!next && !isOver(next))
     return next;
-  PlanFigures &figures = form.figures;
+  PlanRecord &mine = form.figures.record, &others = other.figures.record;
   bool isNextBetter = bool(next);
   if (first && next)
-    isNextBetter = other.figures.stepSeconds <= figures.stepSeconds;
+    isNextBetter = others.costPs <= mine.costPs;
   else if (!first && !next)
     isNextBetter =
-        isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes);
+        isSmaller(others.smallestFoundBytes, mine.smallestFoundBytes);
   if (isNextBetter)
     std::swap(form, other);
   // The form to run may fit although no smaller budget was sought.
   const int64_t most = (first || next) && request.budgets.device() >= 0
                            ? request.budgets.device()
                            : std::numeric_limits<int64_t>::max();
-  if (other.figures.smallestFoundBytes <= most &&
-      isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes)) {
-    figures.smallestFoundBytes = other.figures.smallestFoundBytes;
-    figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
+  if (others.smallestFoundBytes <= most &&
+      isSmaller(others.smallestFoundBytes, mine.smallestFoundBytes)) {
+    mine.smallestFoundBytes = others.smallestFoundBytes;
+    form.figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
   }
   TMC_TRY(
       claimForBoth(form, other, bool(isNextBetter ? first : next), request));
@@ -138,7 +138,7 @@ static Reference referenceOf(const StepForm &form, const StepForm &other,
     if (!stated)
       return {};
     const planning::Problem &problem = stated->problem;
-    const double seconds = double(planning::baseCost(problem)) * 1e-12;
+    const double seconds = secondsOf(planning::baseCost(problem));
     if (best.seconds >= 0 && best.seconds <= seconds)
       continue;
     absl::StatusOr<planning::Profile> profile =

@@ -21,7 +21,7 @@ static CurvePoint pointOf(const planning::Plan &fitted, int64_t budget,
   CurvePoint point;
   point.budgetBytes = budget;
   point.arenaBytes = fitted.arenaBytes() + reservedBytes;
-  point.seconds = double(fitted.cost) * 1e-12;
+  point.seconds = secondsOf(fitted.cost);
   point.overheadPct = 100.0 * double(fitted.cost - baseCost) /
                       double(std::max<int64_t>(baseCost, 1));
   for (const auto &list : fitted.solution.segments)
@@ -45,10 +45,11 @@ static Curve emptyCurve(const Forward &forward, const PlanFigures &plan) {
   curve.target = forward.device.name;
   curve.plan.arenaBytes = -1;
   if (plan.arenaBytes.device() >= 0) {
-    curve.plan.arenaBytes = plan.arenaBytes.device() + plan.reservedBytes;
+    curve.plan.arenaBytes =
+        plan.arenaBytes.device() + plan.record.reservedBytes;
     curve.plan.budgetBytes =
         plan.budgetBytes < 0 ? curve.plan.arenaBytes : plan.budgetBytes;
-    curve.plan.seconds = plan.stepSeconds;
+    curve.plan.seconds = plan.stepSeconds();
     curve.plan.overheadPct = plan.overheadPct();
   }
   return curve;
