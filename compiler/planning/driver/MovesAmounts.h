@@ -71,10 +71,6 @@ inline constexpr int64_t kNearPart = 33;
 /// plan that fits, and a failure of all rows takes longer.
 inline constexpr int64_t kPressedShare = 4;
 
-/// As long as nothing fits, a plan that exceeds the device's budget by at most
-/// this part is made once more with the excess kept free.
-inline constexpr int64_t kLittleOverPart = 32;
-
 /// Parts of the device's budget that smaller forms of a plan leave free, since
 /// packing may lose that much.
 inline constexpr int64_t kSpareParts[] = {64, 32, 16};

@@ -117,9 +117,9 @@ private:
     bool isFinal = false; // Other knobs give the same result.
   };
 
-  /// One plan of the device and its moves; `spare` more bytes are kept free.
+  /// One plan of the device and its moves.
   absl::StatusOr<Made> evaluate(const UpdateModes &modes, const Knobs &knobs,
-                                int64_t part, int64_t spare = 0) {
+                                int64_t part) {
     const Made nothing{kNoPlan, true};
     // Recomputation alone is sought for any gain, however small.
     const bool isAlone = std::isinf(knobs.price);
@@ -141,7 +141,7 @@ private:
       return nothing;
     ++tried;
     absl::StatusOr<Plan> plan =
-        solveFixed(projection->problem, deviceOptions(knobs, part, spare),
+        solveFixed(projection->problem, deviceOptions(knobs, part),
                    std::chrono::steady_clock::now());
     if (!plan.ok())
       return plan.status();
@@ -159,14 +159,6 @@ private:
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
-    // The plan's moves exceed the free bytes by a little: plan once more with
-    // these bytes free.
-    const int64_t over = moved->peakBytes[0] - (budget - problem.reservedBytes);
-    if (has(Strategy::Spare) && budget >= 0 && plan->feasible && over > 0 &&
-        !spare && over <= budget / kLittleOverPart && !best.feasible) {
-      neededSpare = !options.coarse;
-      return evaluate(modes, knobs, part, over);
-    }
     const bool gains = !best.feasible || makespan < best.cost;
     const bool isOffered = offerPlan(problem, *std::move(moved), best);
     if (gains && isOffered) {
@@ -180,11 +172,8 @@ private:
   }
 
   /// Whether a plan is sought with every row: for small problems, as long as
-  /// nothing fits or only the second try did, and far from the bound.
-  bool isThorough() const {
-    return isSmall || isFar || !best.feasible ||
-           (neededSpare && isFarFromProven());
-  }
+  /// nothing fits, and far from the bound.
+  bool isThorough() const { return isSmall || isFar || !best.feasible; }
   bool isFarFromProven() const {
     return canGain(best.provenMakespan + best.provenMakespan / kFarPart);
   }
@@ -195,9 +184,8 @@ private:
             isFarFromProven();
   }
 
-  SolveOptions deviceOptions(const Knobs &knobs, int64_t part,
-                             int64_t spare) const {
-    const int64_t keptFree = knobs.pieces * largestMove + spare;
+  SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {
+    const int64_t keptFree = knobs.pieces * largestMove;
     const int64_t budget = problem.spaces[0].budgetBytes;
     if (options.coarse && !isSmall && !best.feasible)
       part = std::max<int64_t>(1, part / kPressedShare);
@@ -479,9 +467,7 @@ private:
   LoopChoice loops;            // For the choice in evaluation.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
-  bool isFar = false;       // `lookHowFar`.
-  bool neededSpare = false; // A plan fit only with more free bytes than the
-                            // knobs'.
+  bool isFar = false; // `lookHowFar`.
   std::span<const Knobs> few = kTwo;
 };
 
