@@ -11,6 +11,7 @@
 #define TMC_RUNTIME_CUDA_CUDA_H
 
 #include "runtime/cuda/CudaQueues.h"
+#include "runtime/cuda/EventTimer.h"
 #include "runtime/kernels/Kernel.h"
 #include "runtime/step/Device.h"
 
@@ -62,6 +63,7 @@ public:
   void observeWork(WorkObserver *observer) override {
     queues_->observe(observer);
   }
+  DeviceTimer *timeLaunches() override;
   Status synchronize() override;
   /// The arena's size: the driver doesn't report which part was touched.
   int64_t highWaterBytes(SpaceKind space) const override {
@@ -87,6 +89,8 @@ public:
   /// Handles of libraries, created at the first request, so that a step links
   /// only the libraries of its kernels. The pointers' deleters free them.
   std::shared_ptr<void> blas, dnn;
+  /// Null unless steps are timed.
+  std::unique_ptr<EventTimer> timer;
 
 private:
   Status allocateOnDevice(SpaceKind space, int64_t bytes);
@@ -122,8 +126,16 @@ public:
       : device_(device), stream_(nativeOf(stream)), name_(name) {}
 
   void fill(void *to, int byte, int64_t bytes) {
-    if (bytes > 0)
-      check(cudaMemsetAsync(to, byte, size_t(bytes), stream_));
+    if (bytes <= 0)
+      return;
+    const TimedLaunch timed = time("fill");
+    check(cudaMemsetAsync(to, byte, size_t(bytes), stream_));
+  }
+
+  /// Times what is queued before its result's destruction as one launch. `what`
+  /// is a __global__ function, or a literal.
+  template <typename T> TimedLaunch time(T what) const {
+    return {device_.timer.get(), stream_, what};
   }
 
   void check(cudaError_t error) { device_.check(error, name_); }

@@ -47,6 +47,7 @@ CudaDevice::~CudaDevice() {
   // Nothing can be done about an error here.
   if (native_)
     (void)cudaStreamSynchronize(native_);
+  timer.reset();
   queues_.reset();
   blas.reset();
   dnn.reset();
@@ -266,6 +267,12 @@ void CudaDevice::download(void *to, const void *from, int64_t bytes) {
 void CudaDevice::poison(void *device, int64_t bytes) {
   if (bytes > 0)
     check(cudaMemsetAsync(device, kPoison, size_t(bytes), native_), "poison");
+}
+
+DeviceTimer *CudaDevice::timeLaunches() {
+  if (!timer)
+    timer = std::make_unique<EventTimer>(native_);
+  return timer.get();
 }
 
 Status CudaDevice::synchronize() {

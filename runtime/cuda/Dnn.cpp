@@ -241,6 +241,7 @@ void DnnConv::run(const Queue &queue, const void *first, const void *second,
   void *space = reinterpret_cast<void *>((from + kWorkspaceAlign - 1) /
                                          kWorkspaceAlign * kWorkspaceAlign);
   const float one = 1, zero = 0;
+  const TimedLaunch timed = queue.time("cudnn");
   Calls call;
   switch (s.kind) {
   case ConvKind::Forward:

@@ -16,6 +16,7 @@ constexpr int kWarp = 32;
 template <typename... P, typename... A>
 void launchFused(cuda::Queue &queue, void (*kernel)(P...), dim3 grid,
                  dim3 block, A... arguments) {
+  const cuda::TimedLaunch timed = queue.time(kernel);
   TMC_LAUNCH(kernel, grid, block, 0, queue.native(), arguments...);
   queue.check(cudaGetLastError());
 }

@@ -303,7 +303,8 @@ void Gemm::run(const Queue &queue, const Operands &operands, void *out,
   const float one = 1, beta = accumulate ? 1 : 0;
   const double one64 = 1, beta64 = accumulate ? 1 : 0;
   const bool f64 = s.params.out == DType::F64;
-  if (calls.status())
+  if (calls.status()) {
+    const TimedLaunch timed = queue.time("cublasLt");
     calls(cublasLtMatmul(
               s.handle, s.operation,
               f64 ? static_cast<const void *>(&one64) : &one, o.rhs, s.a, o.lhs,
@@ -312,6 +313,7 @@ void Gemm::run(const Queue &queue, const Operands &operands, void *out,
               workspace ? space : nullptr,
               aligned ? s.alignedBytes : s.unalignedBytes, queue.native()),
           "cublasLtMatmul");
+  }
   if (!calls.status())
     queue.device().fail(Code::World, std::string(queue.name()) + ": " +
                                          calls.status().message());

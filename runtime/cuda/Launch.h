@@ -3,7 +3,8 @@
 // A launch with error checks, and the device code that kernels share.
 //
 // Kernels are launched by `launch`, never by <<<>>>, and declare their dynamic
-// shared memory by TMC_DYNAMIC_SHARED (LaunchText.h).
+// shared memory by TMC_DYNAMIC_SHARED (LaunchText.h). In a profiled step,
+// `launch` times each of them (EventTimer.h).
 //
 // Determinism: each result is written by one thread, and sums follow fixed
 // trees that depend on the shape. Products are contracted only by an explicit
@@ -26,6 +27,7 @@ void launch(Queue &queue, void (*kernel)(P...), dim3 grid, dim3 block,
             int64_t sharedBytes, A... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0)
     return;
+  const TimedLaunch timed = queue.time(kernel);
   TMC_LAUNCH(kernel, grid, block, sharedBytes, queue.native(), P(arguments)...);
   queue.check(cudaGetLastError());
 }

@@ -111,7 +111,9 @@ public:
       observer_->waiting(engine, event);
     waitForEvent(engine, event);
   }
-  /// Blocks the caller until all engines are idle.
+  /// Blocks the caller until all engines are idle. Within a step only the
+  /// checks of values between launches need it (--poison, --check-finite): they
+  /// read and write the arenas from the host.
   virtual void drain() = 0;
 
   void setObserver(LaunchObserver *observer) { observer_ = observer; }

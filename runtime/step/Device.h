@@ -11,6 +11,7 @@
 
 #include "runtime/kernels/Queues.h"
 #include "runtime/kernels/Status.h"
+#include "runtime/step/DeviceTimer.h"
 
 #include <cstdint>
 #include <memory>
@@ -99,6 +100,10 @@ public:
   virtual Status startQueues(const QueueNeeds &needs) = 0;
   /// Call it only while all engines are idle.
   virtual void observeWork(WorkObserver *observer) = 0;
+  /// From now on the device times the launches of each step: the result must
+  /// observe the queues (DeviceTimer.h). Null if a launch has finished when its
+  /// call returns. The device owns the timer.
+  virtual DeviceTimer *timeLaunches() { return nullptr; }
   /// Waits for all engines and returns their first error. Afterwards
   /// compute().fault holds the index faults of kernels.
   virtual Status synchronize() = 0;

@@ -300,14 +300,22 @@ Status Step::prepare() {
                                            options_.checkFinite);
     device_->queues().setObserver(observer_.get());
   }
+  if (options_.profile || options_.trace)
+    timer_ = device_->timeLaunches();
   if (options_.profile) {
-    profile_ = std::make_unique<Profile>(program_, observer_.get());
+    profile_ =
+        std::make_unique<Profile>(program_, observer_.get(), timer_ != nullptr);
     device_->queues().setObserver(profile_.get());
   }
   if (options_.trace) {
-    trace_ = std::make_unique<Trace>(program_, device_->queues().observer());
+    trace_ = std::make_unique<Trace>(program_, device_->queues().observer(),
+                                     timer_ != nullptr);
     device_->queues().setObserver(trace_.get());
     device_->observeWork(trace_.get());
+  }
+  if (timer_) {
+    timer_->setNext(device_->queues().observer());
+    device_->queues().setObserver(timer_);
   }
   return Status::ok();
 }
@@ -403,6 +411,22 @@ Status Step::feed() {
   return Status::ok();
 }
 
+/// Ends a step of the profile and the trace, which may be null, and passes the
+/// device's times to them, if it has a timer.
+static Status readTimes(DeviceTimer *timer, Profile *profile, Trace *trace) {
+  if (timer) {
+    if (Status s = timer->finish(); !s)
+      return s;
+    if (profile)
+      profile->add(timer->times());
+    if (trace)
+      trace->add(timer->times());
+  }
+  if (profile)
+    profile->finish();
+  return Status::ok();
+}
+
 Status Step::run(double &loss) {
   if (!lost_)
     return lost_;
@@ -432,10 +456,11 @@ Status Step::run(double &loss) {
     profile_->start();
   if (trace_)
     trace_->start();
+  if (timer_)
+    if (Status s = timer_->start(); !s)
+      return s;
   program_.run(device_->queues(), kernels_);
   const Status done = device_->synchronize();
-  if (profile_)
-    profile_->finish();
   lastSeconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -451,6 +476,8 @@ Status Step::run(double &loss) {
                               "from a checkpoint"};
     return lost_;
   }
+  // After the last use of the clock: there may be a hundred thousand times.
+  const Status timed = readTimes(timer_, profile_.get(), trace_.get());
   if (stream.fault.set)
     return faultOf(stream.fault);
   if (observer_ && !observer_->bad())
@@ -463,9 +490,10 @@ Status Step::run(double &loss) {
   ++batches_;
   if (program_.skipsNonFinite && !std::isfinite(gradNorm_)) {
     ++skipped_;
-    return returnStates(program_, homes(), kept_);
+    if (Status s = returnStates(program_, homes(), kept_); !s)
+      return s;
   }
-  return Status::ok();
+  return timed; // The step is done, also if its times can't be read.
 }
 
 StepStatistics Step::statistics() const {

@@ -137,6 +137,8 @@ private:
   std::unique_ptr<Observer> observer_;
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<Trace> trace_;
+  /// If the device times launches for the profile or the trace.
+  DeviceTimer *timer_ = nullptr;
   void *kernels_ = nullptr;
   bool started_ = false;
   std::vector<bool> given_; // by tensor: whether it was written

@@ -10,8 +10,8 @@
 
 namespace tmc {
 
-Trace::Trace(const StepProgram &program, LaunchObserver *next)
-    : program_(program), next_(next),
+Trace::Trace(const StepProgram &program, LaunchObserver *next, bool byDevice)
+    : program_(program), next_(next), byDevice_(byDevice),
       events_(size_t(std::max(program.eventCount, 0))) {}
 
 void Trace::start() {
@@ -21,6 +21,14 @@ void Trace::start() {
   free_ = {};
   std::fill(events_.begin(), events_.end(), 0);
   begin_ = last_ = secondsNow();
+}
+
+void Trace::add(const StepTimes &step) {
+  for (const TimedEntry &run : step.entries)
+    if (isEntry(run.entry) && run.count > 0)
+      measured_[EngineKind::Compute].push_back(
+          {run.entry, step.launches[run.first].begin - begin_,
+           step.launches[run.first + run.count - 1].end - begin_});
 }
 
 void Trace::predict(EngineKind engine, int64_t launch) {
@@ -33,11 +41,10 @@ void Trace::predict(EngineKind engine, int64_t launch) {
 }
 
 void Trace::launched(Queues &queues, int64_t launch) {
-  if (program_.backend != Backend::Cpu)
-    queues.drain();
   if (isEntry(launch)) {
-    measured_[EngineKind::Compute].push_back(
-        {launch, last_ - begin_, secondsNow() - begin_});
+    if (!byDevice_)
+      measured_[EngineKind::Compute].push_back(
+          {launch, last_ - begin_, secondsNow() - begin_});
     predict(EngineKind::Compute, launch);
   }
   if (next_)

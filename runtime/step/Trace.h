@@ -12,14 +12,17 @@
 //
 // The file is in the format of Chrome's traces, which Perfetto reads: one
 // process for the measured times and one for the predicted ones, a thread for
-// each engine. On cuda, compute is synchronized after each entry, as in a
-// profile, so the trace shows less overlap than a normal step has.
+// each engine. On cuda the device times the entries of compute (DeviceTimer.h),
+// and the trace reads the times when the step is over. So the step overlaps as
+// it does without a trace. An entry there lasts from the begin of its first
+// launch to the end of its last one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_TRACE_H
 #define TMC_RUNTIME_STEP_TRACE_H
 
 #include "runtime/step/Device.h"
+#include "runtime/step/DeviceTimer.h"
 #include "runtime/step/Program.h"
 
 #include <cstdint>
@@ -30,11 +33,14 @@ namespace tmc {
 
 class Trace final : public LaunchObserver, public WorkObserver {
 public:
-  /// `next`, if not null, also receives each entry.
-  Trace(const StepProgram &program, LaunchObserver *next);
+  /// `next`, if not null, also receives each entry. `byDevice`: the device
+  /// times the entries of compute, see add().
+  Trace(const StepProgram &program, LaunchObserver *next, bool byDevice);
 
   /// Begins a step and discards the spans of the last one.
   void start();
+  /// Adds the device's times of the step.
+  void add(const StepTimes &step);
 
   void launched(Queues &queues, int64_t launch) override;
   void started(Queues &queues, int64_t launch) override;
@@ -60,6 +66,7 @@ private:
 
   const StepProgram &program_;
   LaunchObserver *next_;
+  const bool byDevice_;
   /// By engine; the spans of other engines are filled by their threads.
   PerEngine<std::vector<Span>> measured_, predicted_;
   double begin_ = 0, last_ = 0;

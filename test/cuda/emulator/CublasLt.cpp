@@ -23,8 +23,10 @@
 
 #include <cublasLt.h>
 
+#include "test/cuda/emulator/Counts.h"
 #include "test/cuda/emulator/CublasLtTypes.h"
 #include "test/cuda/emulator/Report.h"
+#include "test/cuda/emulator/Runtime.h"
 #include "test/cuda/emulator/Shadow.h"
 #include "test/cuda/emulator/Streams.h"
 #include "test/cuda/emulator/Types.h"
@@ -101,6 +103,25 @@ struct Call {
     add(uint64_t(op.transA) * 3 + uint64_t(op.transB));
     add(op.epilogue | uint64_t(op.modeA) << 16 | uint64_t(op.modeB) << 24);
     return h ^ (h >> 29);
+  }
+
+  /// Whether tensor cores would multiply these types, if only a size, a leading
+  /// dimension or an address were a multiple of 16 bytes.
+  bool missesTensorCores(const void *const at[4]) const {
+    const bool ta = op.transA != CUBLAS_OP_N, tb = op.transB != CUBLAS_OP_N;
+    if (a.type != CUDA_R_16F && a.type != CUDA_R_16BF &&
+        a.type != CUDA_R_8F_E4M3 && a.type != CUDA_R_8F_E5M2 &&
+        !(a.type == CUDA_R_32F && op.compute == CUBLAS_COMPUTE_32F_FAST_TF32))
+      return false;
+    auto misses = [](int64_t elements, cudaDataType_t type) {
+      return elements * int64_t(bytesOf(type)) % 16 != 0;
+    };
+    auto isOdd = [](const void *p) {
+      return reinterpret_cast<uintptr_t>(p) % 16 != 0;
+    };
+    return misses(ta ? k : m, a.type) || misses(tb ? n : k, b.type) ||
+           misses(m, d.type) || misses(a.ld, a.type) || misses(b.ld, b.type) ||
+           misses(d.ld, d.type) || isOdd(at[0]) || isOdd(at[1]) || isOdd(at[3]);
   }
 };
 
@@ -524,7 +545,8 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
                void *workspace, size_t bytes, cudaStream_t stream) {
   Call call;
-  if (!isLive(handle) || !alpha || !beta || !algo)
+  if (!isLive(handle) || !alpha || !beta || !algo ||
+      shouldFail("cublasLtMatmul"))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (cublasStatus_t s = describe(operation, a, b, c, d, call);
       s != CUBLAS_STATUS_SUCCESS)
@@ -551,6 +573,8 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                           dAt,
                           readElement(alpha, call.op.scale, 0),
                           readElement(beta, call.op.scale, 0)};
+  ++counts().kernels;
+  counts().unalignedProducts += call.missesTensorCores(at);
   queueWork(stream, "cublasLtMatmul", [=] {
     runProduct(call, algorithm.way, operands, workspace, algorithm.workspace);
   });

@@ -15,6 +15,7 @@
 
 #include <cudnn.h>
 
+#include "test/cuda/emulator/Counts.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Shadow.h"
 #include "test/cuda/emulator/Streams.h"
@@ -187,6 +188,7 @@ cudnnStatus_t queueJob(cudnnHandle_t handle, const Job &job, const void *alpha,
   if (job.algo == kFirst)
     report(FaultKind::Library, 0,
            std::string(job.name) + " by an algorithm that isn't deterministic");
+  ++counts().kernels;
   queueWork(handle->stream, job.name, [=] {
     auto touches = [&](const void *p, int64_t count, Touch kind,
                        const char *what) {

@@ -67,6 +67,9 @@ void setMemoryLimit(size_t bytes);
 void setSharedLimit(size_t bytes);
 /// The next call of a kind ("cudaMemcpyAsync", "launch") fails.
 void failNext(const char *call);
+/// The number of calls of a kind so far: those that can fail. A launch counts
+/// as "launch".
+int64_t callsOf(const char *call);
 
 /// Memory for tests that device and host both use; it counts as written.
 void *allocateManaged(size_t bytes);

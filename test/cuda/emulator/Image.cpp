@@ -116,11 +116,16 @@ void Image::read() {
   std::sort(shared.begin(), shared.end(), before);
 }
 
-std::string Image::functionAt(uintptr_t address) const {
+const char *Image::symbolAt(uintptr_t address) const {
   auto after =
       std::upper_bound(functions.begin(), functions.end(), address,
                        [](uintptr_t a, const Function &f) { return a < f.at; });
-  return after == functions.begin() ? "?" : demangle((after - 1)->name);
+  return after == functions.begin() ? nullptr : (after - 1)->name.c_str();
+}
+
+std::string Image::functionAt(uintptr_t address) const {
+  const char *symbol = symbolAt(address);
+  return symbol ? demangle(symbol) : "?";
 }
 
 uintptr_t imageBase = 0;

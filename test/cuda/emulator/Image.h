@@ -49,6 +49,8 @@ struct Image {
   }
   /// The demangled function that starts at or before an address.
   std::string functionAt(uintptr_t address) const;
+  /// Its mangled name, or null.
+  const char *symbolAt(uintptr_t address) const;
 
 private:
   friend const Image &image();

@@ -142,6 +142,7 @@ std::string sourceLine(uintptr_t pc, bool callers) {
 std::string functionName(uintptr_t address) {
   return image().functionAt(address);
 }
+const char *symbolName(uintptr_t address) { return image().symbolAt(address); }
 
 Collect::Collect() {
   ++state().collectors;

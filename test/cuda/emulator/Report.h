@@ -67,6 +67,8 @@ void reportAt(FaultKind kind, const std::string &where,
 std::string sourceLine(uintptr_t pc, bool callers = false);
 /// The demangled name of the function at an address.
 std::string functionName(uintptr_t address);
+/// Its mangled name; null where no function is known.
+const char *symbolName(uintptr_t address);
 
 /// Faults since this was made, held for a test in place of ending the process.
 class Collect {

@@ -2,13 +2,16 @@
 
 #include "test/cuda/emulator/Runtime.h"
 
+#include "test/cuda/emulator/Counts.h"
 #include "test/cuda/emulator/Emulator.h"
 #include "test/cuda/emulator/Memory.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Shadow.h"
 #include "test/cuda/emulator/Streams.h"
 
+#include <map>
 #include <string>
+#include <string_view>
 
 namespace tmc::emulator {
 
@@ -17,23 +20,37 @@ namespace {
 constexpr int kMultiprocessors = 4;
 size_t memoryLimit = size_t(1) << 34;
 std::string failing;
+/// The number of calls by their name, a literal.
+std::map<std::string_view, int64_t> calls;
 cudaError_t lastError = cudaSuccess;
 } // namespace
 
 bool shouldFail(const char *call) {
+  ++calls[call];
   if (failing != call)
     return false;
   failing.clear();
   return true;
 }
 void failNext(const char *call) { failing = call; }
+int64_t callsOf(const char *call) {
+  const auto found = calls.find(call);
+  return found == calls.end() ? 0 : found->second;
+}
 void setMemoryLimit(size_t bytes) { memoryLimit = bytes; }
 
 void queueLaunch(const Launch &launch, cudaStream_t stream) {
   lastError =
       shouldFail("launch") ? cudaErrorLaunchFailure : checkLaunch(launch);
-  if (lastError == cudaSuccess)
-    queueWork(stream, "a launch", [launch] { runLaunch(launch); });
+  if (lastError != cudaSuccess)
+    return;
+  ++counts().kernels;
+  queueWork(stream, "a launch", [launch] { runLaunch(launch); });
+}
+
+Counts &counts() {
+  static Counts all;
+  return all;
 }
 
 void *allocateManaged(size_t bytes) {
@@ -128,6 +145,10 @@ const char *cudaGetErrorString(cudaError_t error) {
 const char *cudaGetErrorName(cudaError_t error) {
   return error == cudaSuccess ? "cudaSuccess" : "cudaErrorEmulated";
 }
+cudaError_t cudaFuncGetName(const char **name, const void *kernel) {
+  *name = symbolName(reinterpret_cast<uintptr_t>(kernel));
+  return *name ? cudaSuccess : lastError = cudaErrorInvalidValue;
+}
 cudaError_t cudaFuncSetAttribute(const void *kernel,
                                  cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
@@ -135,4 +156,9 @@ cudaError_t cudaFuncSetAttribute(const void *kernel,
   return allowDynamicShared(kernel, value) ? cudaSuccess
                                            : lastError = cudaErrorInvalidValue;
 }
+}
+
+int64_t tmc_emulator_kernels() { return tmc::emulator::counts().kernels; }
+int64_t tmc_emulator_unaligned_products() {
+  return tmc::emulator::counts().unalignedProducts;
 }

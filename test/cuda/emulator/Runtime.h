@@ -4,7 +4,8 @@
 
 namespace tmc::emulator {
 
-/// Whether this call was chosen to fail (Emulator.h: failNext); once.
+/// Counts a call (Emulator.h: callsOf). True if it was chosen to fail
+/// (failNext); once.
 bool shouldFail(const char *call);
 
 } // namespace tmc::emulator

@@ -24,8 +24,10 @@
 using namespace tmc::emulator;
 
 struct CUevent_st {
+  bool times = false; // created with timing
   uint64_t recorded = 0, done = 0;
-  WorkClock clock; // of what was recorded last
+  double seconds = 0; // when it was reached last
+  WorkClock clock;    // of what was recorded last
 };
 
 namespace {
@@ -111,8 +113,13 @@ bool runOne() {
                                              : draw(ready.size())];
   const Work work = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (work.records)
+  if (work.records) {
     work.records->done = std::max(work.records->done, work.version);
+    work.records->seconds =
+        std::chrono::duration<double>(
+            std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+  }
   if (work.run) {
     runningWork = true;
     beginWork(stream.index, work.clock);
@@ -322,6 +329,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
                             cudaStream_t stream) {
+  if (shouldFail("cudaMemsetAsync"))
+    return cudaErrorInvalidValue;
   queueWork(stream, "a fill", [=] {
     if (touchAll(to, bytes, Touch::Write, "a fill"))
       std::memset(to, value, bytes);
@@ -389,13 +398,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (!isStream(stream))
+  if (!isStream(stream) || shouldFail("cudaStreamSynchronize"))
     return cudaErrorInvalidResourceHandle;
   runUntil([&] { return streamOf(stream)->queue.empty(); });
   learn(streamOf(stream)->clock);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize(void) {
+  if (shouldFail("cudaDeviceSynchronize"))
+    return cudaErrorLaunchFailure;
   runAll();
   return cudaSuccess;
 }
@@ -406,8 +417,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
   push(streamOf(stream), {"a wait", {}, event, nullptr, event->recorded});
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+  if (shouldFail("cudaEventCreateWithFlags"))
+    return cudaErrorMemoryAllocation;
   events().insert(*event = new CUevent_st);
+  (*event)->times = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -419,13 +433,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (!isStream(stream) || !events().count(event))
+  if (!isStream(stream) || !events().count(event) ||
+      shouldFail("cudaEventRecord"))
     return cudaErrorInvalidResourceHandle;
   push(streamOf(stream), {"an event", {}, nullptr, event, ++event->recorded});
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (!events().count(event))
+  if (!events().count(event) || shouldFail("cudaEventSynchronize"))
     return cudaErrorInvalidResourceHandle;
   runUntil([&] { return event->done >= event->recorded; });
   learn(event->clock);
@@ -435,6 +450,19 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->done < event->recorded)
     return cudaErrorNotReady;
   learn(event->clock);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin,
+                                 cudaEvent_t end) {
+  if (shouldFail("cudaEventElapsedTime"))
+    return cudaErrorInvalidValue;
+  for (const cudaEvent_t event : {begin, end})
+    if (!events().count(event) || !event->times || event->recorded == 0)
+      return cudaErrorInvalidResourceHandle;
+  for (const cudaEvent_t event : {begin, end})
+    if (event->done < event->recorded)
+      return cudaErrorNotReady;
+  *milliseconds = float((end->seconds - begin->seconds) * 1e3);
   return cudaSuccess;
 }
 }

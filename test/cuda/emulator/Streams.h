@@ -15,6 +15,10 @@
 //   pageable to device     the bytes are taken at the call
 //   device to pageable     waits for the stream
 //
+// An event that times is reached at a moment of the host's steady clock. So the
+// times of one stream's events never go back, and their differences are the
+// host's times of the emulated work.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_TEST_CUDA_EMULATOR_STREAMS_H
 #define TMC_TEST_CUDA_EMULATOR_STREAMS_H

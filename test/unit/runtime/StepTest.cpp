@@ -201,11 +201,13 @@ TEST(Step, AProfileCountsEachLaunchAndChangesNoBit) {
   EXPECT_EQ(std::strtol(table.c_str() + update + 7, nullptr, 10), 2) << table;
   // Each launch ran in each of the three steps.
   const std::string json = profile->json();
-  size_t count = 0;
-  for (size_t at = 0; (at = json.find("\"runs\": 3,", at)) != std::string::npos;
-       ++at)
-    ++count;
-  EXPECT_EQ(count, size_t(tmc_step_program()->launchCount)) << json;
+  const std::string kernel = "\"kernel\": \"", runs = "\", \"runs\": 3,";
+  int64_t count = 0;
+  for (size_t at = 0; (at = json.find(kernel, at)) != std::string::npos;) {
+    at = json.find('"', at + kernel.size());
+    count += json.compare(at, runs.size(), runs) == 0;
+  }
+  EXPECT_EQ(count, tmc_step_program()->launchCount) << json;
 }
 
 TEST(Step, CheckFiniteNamesTheLaunch) {

@@ -1,0 +1,30 @@
+//===- Counts.h - what a card was asked to do -------------------*- C++ -*-===//
+//
+// Counts of the whole process, for tests that compare a step's work with what
+// its plan says. A C interface, so that a script can ask a loaded step.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_TEST_CUDA_EMULATOR_COUNTS_H
+#define TMC_TEST_CUDA_EMULATOR_COUNTS_H
+
+#include <cstdint>
+
+namespace tmc::emulator {
+
+struct Counts {
+  int64_t kernels = 0; // a library's product or convolution is one
+  /// Products by tensor cores that break a condition of cuBLASLt's
+  /// documentation ("Tensor Core Usage"): sizes, leading dimensions and
+  /// addresses of whole 16 bytes.
+  int64_t unalignedProducts = 0;
+};
+Counts &counts();
+
+} // namespace tmc::emulator
+
+extern "C" {
+int64_t tmc_emulator_kernels();
+int64_t tmc_emulator_unaligned_products();
+}
+
+#endif // TMC_TEST_CUDA_EMULATOR_COUNTS_H
