@@ -345,12 +345,19 @@ private:
         op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
     auto cost = dyn_cast<CostOpInterface>(op.getOperation());
     int64_t flops = call.flops >= 0 ? call.flops : cost ? cost.getFlops() : 0;
-    mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
-                          outputs, scratch, b.getArrayAttr(params), call.ins,
-                          outOrder, accumulates, accumulated,
-                          carried && firstOfSum(op), onHost, nameOf(op),
-                          instance ? instance.getInt() : 0, flops,
-                          cost ? cost.getBytesMoved() : 0);
+    uint64_t places = 0;
+    for (auto [place, out] : llvm::enumerate(outOrder))
+      places |= uint64_t(out >= 0) << place;
+    const int64_t launches =
+        call.deviceLaunches ? call.deviceLaunches(Wanted(places)) : 1;
+    mem::LaunchOp::create(
+        b, op.getLoc(), call.symbol, generated, inputs, outputs, scratch,
+        b.getArrayAttr(params), call.ins, outOrder, accumulates, accumulated,
+        carried && firstOfSum(op), onHost, nameOf(op),
+        instance ? instance.getInt() : 0, flops,
+        cost ? cost.getBytesMoved() : 0, launches,
+        call.unalignedProducts ? b.getI64IntegerAttr(*call.unalignedProducts)
+                               : IntegerAttr());
     if (!onHost)
       order.launched();
   }

@@ -7,6 +7,7 @@
 
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepUpdates.h"
+#include "compiler/analysis/StepWork.h"
 #include "compiler/planning/driver/PlanCache.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
@@ -59,6 +60,8 @@ struct Plan : impl::PlanBase<Plan> {
     PlanRecord record;
     record.reservedBytes = problem.reservedBytes;
     record.unconstrainedCostPs = planning::baseCost(problem);
+    if (device->backend == Backend::Cuda)
+      record.unfoldedBiases = unfoldedBiases(getOperation());
     if (absl::StatusOr<planning::Profile> unconstrained =
             planning::simulate(problem, planning::baseSolution(problem));
         unconstrained.ok())

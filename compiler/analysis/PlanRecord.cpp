@@ -23,6 +23,7 @@ static void forEach(Record &record, F f) {
   f(StringRef("unconstrained_cost_ps"), record.unconstrainedCostPs);
   f(StringRef("bound_ps"), record.boundPs);
   f(StringRef("recomputed_ops"), record.recomputedOps);
+  f(StringRef("unfolded_biases"), record.unfoldedBiases);
   f(StringRef("smallest_found_bytes"), record.smallestFoundBytes);
   f(StringRef("impossible_below_bytes"), record.impossibleBelowBytes);
   for (auto [engine, bytes] : record.movedBytes)

@@ -40,6 +40,8 @@ struct PlanRecord {
   /// executions.
   int64_t boundPs = -1;
   int64_t recomputedOps = -1;
+  /// Products whose bias another kernel adds; -1: not on a card.
+  int64_t unfoldedBiases = -1;
   /// Budgets, reserved bytes included: the smallest one with a known plan, and
   /// the one below which no plan can exist.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;

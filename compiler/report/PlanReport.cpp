@@ -172,6 +172,17 @@ static json::Value chosenJson(const PlanFigures &plan) {
                       {"levers", std::move(levers)}};
 }
 
+/// The launches of the device and the bytes of each family of kernels.
+static json::Value familiesJson(const StepWork &work) {
+  json::Object families;
+  for (const auto &[name, family] : work.families)
+    families[name] =
+        json::Object{{"device_launches",
+                      known(work.deviceLaunches < 0 ? -1 : family.launches)},
+                     {"bytes", family.bytes}};
+  return families;
+}
+
 static json::Value nameOrNull(const std::string &name) {
   return name.empty() ? json::Value(nullptr) : json::Value(name);
 }
@@ -225,6 +236,12 @@ std::string tmc::planJson(const Planned &planned) {
           {"spaces", spacesJson(plan, planned.trace)},
           {"copies", known(plan.copies)},
           {"launches", known(plan.launches)},
+          {"device_launches", known(plan.work.deviceLaunches)},
+          {"bytes_moved", known(plan.work.bytesMoved)},
+          {"product_bytes", known(plan.work.productBytes)},
+          {"families", familiesJson(plan.work)},
+          {"unaligned_products", known(plan.work.unalignedProducts)},
+          {"unfolded_biases", known(plan.record.unfoldedBiases)},
           {"plan_seconds", plan.planSeconds},
           {"peak", peakJson(planned.trace)},
           {"levers", leversJson(plan, planned.trace)},

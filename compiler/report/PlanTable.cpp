@@ -222,6 +222,28 @@ static void tellPrecision(Table &table, const PlanTrace &trace,
 }
 
 /// Prints the bytes that moving each kind of content frees, and its cost.
+/// Tells the work of a card, the families with the most bytes first.
+static void tellWork(Table &table, const PlanFigures &plan) {
+  const StepWork &work = plan.work;
+  if (work.deviceLaunches < 0)
+    return;
+  table.heading("work of the card");
+  std::vector<std::pair<std::string, StepWork::Family>> families(
+      work.families.begin(), work.families.end());
+  llvm::stable_sort(families, [](const auto &a, const auto &b) {
+    return a.second.bytes > b.second.bytes;
+  });
+  table.row("kernels", std::to_string(work.deviceLaunches),
+            readableBytes(work.bytesMoved) + " read and written, " +
+                readableBytes(work.productBytes) + " by products");
+  for (const auto &[name, family] : families)
+    table.row("  " + name, std::to_string(family.launches),
+              readableBytes(family.bytes));
+  table.row("products off 16 bytes", std::to_string(work.unalignedProducts));
+  table.row("biases outside products",
+            std::to_string(plan.record.unfoldedBiases));
+}
+
 static void tellMoves(Table &table, const PlanFigures &plan,
                       const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -421,6 +443,7 @@ std::string tmc::planTable(const Planned &planned) {
   table.bytes("impossible below", plan.record.impossibleBelowBytes,
               exact(plan.record.impossibleBelowBytes));
 
+  tellWork(table, plan);
   table.heading("the step");
   if (plan.launches >= 0)
     table.row("launches", std::to_string(plan.launches),

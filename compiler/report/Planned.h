@@ -5,6 +5,7 @@
 #define TMC_COMPILER_REPORT_PLANNED_H
 
 #include "compiler/analysis/PlanRecord.h"
+#include "compiler/analysis/StepWork.h"
 #include "compiler/report/PlanTrace.h"
 #include "runtime/kernels/DType.h"
 
@@ -59,6 +60,7 @@ struct PlanFigures {
   /// Bytes of the parameters' 16-bit copies that updates write; 0: none.
   int64_t keptCopyBytes = 0;
   int64_t launches = -1, copies = -1, transfers = -1, hostUpdates = -1;
+  StepWork work;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   int64_t tiles = 1;     // Tiles of rows between wide products.

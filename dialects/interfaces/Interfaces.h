@@ -14,6 +14,7 @@
 #include "runtime/kernels/Kernel.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <functional>
 #include <string>
 
 namespace mlir {
@@ -73,6 +74,11 @@ struct KernelCall {
   /// Operations of this backend's kernel if it does more than the op requires
   /// (it may recompute a value instead of keeping it), or less; -1: as many.
   int64_t flops = -1;
+  /// On cuda: the kernels of the device that a run is, given its results (one
+  /// if null), and the number of its products whose rows aren't multiples of 16
+  /// bytes, if it multiplies matrices (Kernel.h).
+  std::function<int64_t(Wanted)> deviceLaunches;
+  std::optional<int64_t> unalignedProducts;
   /// Whether the kernel supports the op's element types, by the `takes` of its
   /// class.
   bool supported;
@@ -132,6 +138,14 @@ KernelCall KernelCall::of(mlir::MLIRContext *context,
       call.params.emplace_back(std::string(name), kernelParam(context, value));
   });
   call.scratchBytes = K::scratchCap(params, backend);
+  if (backend != Backend::Cuda)
+    return call;
+  if constexpr (requires { K::cudaLaunches(params, Wanted(0)); })
+    call.deviceLaunches = [params](Wanted wanted) {
+      return K::cudaLaunches(params, wanted);
+    };
+  if constexpr (requires { K::unalignedProducts(params); })
+    call.unalignedProducts = K::unalignedProducts(params);
   return call;
 }
 

@@ -130,8 +130,11 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     output `accumulated`; with `first_writes` only from the second run of the
     loop on. `op`
     names the op that it was, `instance` counts its executions from 0. `flops`
-    and `bytes` are what one run costs, as the op said. With `on_host` it is work
-    of the host's engine, on buffers there.
+    and `bytes` are what one run costs, as the op said. On cuda a run is
+    `device_launches` kernels of the device, and if it multiplies matrices, then
+    `unaligned_products` of its products have rows that aren't multiples of 16
+    bytes. With `on_host` it is
+    work of the host's engine, on buffers there.
   }];
   let arguments = (ins StrAttr:$callee, UnitAttr:$generated,
                        Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
@@ -142,7 +145,9 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
                        UnitAttr:$first_writes, UnitAttr:$on_host,
                        StrAttr:$op, I64Attr:$instance,
                        DefaultValuedAttr<I64Attr, "0">:$flops,
-                       DefaultValuedAttr<I64Attr, "0">:$bytes);
+                       DefaultValuedAttr<I64Attr, "0">:$bytes,
+                       DefaultValuedAttr<I64Attr, "1">:$device_launches,
+                       OptionalAttr<I64Attr>:$unaligned_products);
   let assemblyFormat = [{
     $callee `(` ($inputs^ `:` type($inputs))? `)` `->` `(`
     ($outputs^ `:` type($outputs))? `)` (`scratch` `(` $scratch^ `:`

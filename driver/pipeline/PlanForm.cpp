@@ -157,6 +157,7 @@ static void describe(StepForm &form, const PlanRequest &request) {
   for (auto program : module.getOps<mem::ProgramOp>()) {
     for (auto [space, bytes] : plan.arenaBytes)
       bytes = program.arenaBytesIn(space.kind);
+    plan.work = workOf(program, request.device.backend);
     plan.launches = plan.copies = plan.transfers = plan.hostUpdates = 0;
     program.walk([&](Operation *op) {
       auto launch = dyn_cast<mem::LaunchOp>(op);

@@ -12,9 +12,6 @@ namespace tmc::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-/// Pixels of a piece are a multiple of this, so that rows of dy begin at
-/// multiples of 16 bytes.
-constexpr int64_t kPixelStep = 8;
 
 /// The parameters for copying an element of a window.
 struct Gathering {
@@ -50,11 +47,8 @@ Status GatheredFilter::prepare(CudaDevice &device, const ConvParams &p,
                                int64_t windowBytes) {
   params_ = p;
   pixels_ = p.batch * p.outHeight * p.outWidth;
-  isProduct_ = conv::isPointwise(p) && p.inChannels == gatheredColumns(p);
-  piece_ = std::max(kPixelStep, windowBytes / (2 * gatheredColumns(p)) /
-                                    kPixelStep * kPixelStep);
-  if (isProduct_)
-    piece_ = pixels_;
+  isProduct_ = gathersNothing(p);
+  piece_ = gatheredPixels(p, windowBytes);
   Matmul::Params product{.lhs = p.type,
                          .rhs = p.type,
                          .out = DType::F32,

@@ -33,14 +33,11 @@ public:
   /// A piece's windows take at most `windowBytes`, but a piece has at least one
   /// step.
   Status prepare(CudaDevice &device, const ConvParams &params,
-                 int64_t windowBytes = kWindowBytes);
+                 int64_t windowBytes = kGatheredBytes);
 
   /// Queues the computation of the sums, f32 [outChannels, gatheredColumns()],
   /// at the start of `scratch`, which has ConvGradFilter::scratchCap() bytes.
   void run(Queue &queue, const void *x, const void *dy, void *scratch);
-
-  static constexpr int64_t kWindowBytes =
-      kCudaConvScratchBytes - kCudaMatmulScratchBytes;
 
 private:
   ConvParams params_{};

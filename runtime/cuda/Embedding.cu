@@ -193,7 +193,7 @@ void EmbeddingGrad::run(Stream &stream, In ins, Out outs, void *scratch,
          state_->device->fault());
   const dim3 tiles{unsigned(places.tiles)};
   // Keys are 0 to the vocabulary's size, which marks a bad index.
-  for (int pass = 0; pass < cuda::sortPasses(p.vocabulary + 1); ++pass) {
+  for (int pass = 0; pass < sortPasses(p.vocabulary + 1); ++pass) {
     launch(queue, cuda::countDigits, tiles, dim3(cuda::kDigits), 0, from,
            p.rows, pass, counts);
     launch(queue, cuda::sumBefore, dim3(p.rows > 0), dim3(cuda::kBlock), 0,

@@ -179,8 +179,7 @@ __global__ void __launch_bounds__(kBlock)
     *out = float(total);
 }
 
-/// The most addresses of one launch; they fit its arguments easily.
-constexpr int64_t kNormPiece = 256;
+/// The addresses of one launch; they fit its arguments easily.
 struct NormPiece {
   const float *squares[kNormPiece];
 };
@@ -363,18 +362,16 @@ Status GradNorm::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
   // One running sum, needed only if the addresses don't fit one launch.
   return cuda::requireScratch(
-      "grad_norm",
-      params_.count > cuda::kNormPiece ? int64_t(sizeof(double)) : 0,
+      "grad_norm", params_.count > kNormPiece ? int64_t(sizeof(double)) : 0,
       params_.scratchBytes);
 }
 
 void GradNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "grad_norm");
   const int64_t count = params_.count;
-  for (int64_t from = 0; from < count || from == 0; from += cuda::kNormPiece) {
+  for (int64_t from = 0; from < count || from == 0; from += kNormPiece) {
     cuda::NormPiece piece{};
-    const int64_t here =
-        count - from < cuda::kNormPiece ? count - from : cuda::kNormPiece;
+    const int64_t here = count - from < kNormPiece ? count - from : kNormPiece;
     for (int64_t i = 0; i < here; ++i)
       piece.squares[i] = floats(ins.begin()[from + i]);
     launch(queue, cuda::addSquares, dim3(1), dim3(cuda::kBlock), 0, piece, here,

@@ -15,24 +15,17 @@
 #ifndef TMC_RUNTIME_CUDA_RADIXPASS_H
 #define TMC_RUNTIME_CUDA_RADIXPASS_H
 
+#include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Portable.h"
 
 #include <cstdint>
 
 namespace tmc::cuda {
 
-constexpr int kDigitBits = 8;
+constexpr int kDigitBits = kSortDigitBits;
 constexpr int kDigits = 1 << kDigitBits;
 /// Pairs of one tile.
 constexpr int64_t kSortTile = 2048;
-
-/// Passes that sort keys in [0, limit).
-constexpr int sortPasses(int64_t limit) {
-  int passes = 1;
-  while (passes < 4 && (limit - 1) >> (passes * kDigitBits) > 0)
-    ++passes;
-  return passes;
-}
 
 TMC_HD inline int digitOf(int32_t key, int pass) {
   return int(uint32_t(key) >> (pass * kDigitBits)) & (kDigits - 1);

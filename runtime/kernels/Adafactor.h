@@ -60,6 +60,10 @@ public:
     return isUpdated(p.param) && isGradient(p.grad);
   }
   static int64_t scratchCap(const Params &params, Backend);
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    // A matrix has the sums of its rows and columns, and their means.
+    return (params.rows > 0 ? 7 : 3) + squareSumLaunches(wanted[3]);
+  }
   TMC_KERNEL(Adafactor)
 };
 

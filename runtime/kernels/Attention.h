@@ -151,6 +151,9 @@ public:
     return p.type == DType::F32 || isHalf(p.type);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return 1 + (params.fill != 0);
+  }
   TMC_KERNEL(Attention)
 };
 
@@ -165,6 +168,7 @@ public:
     return p.type == DType::F32 || isHalf(p.type);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
+  static int64_t cudaLaunches(const Params &params, Wanted);
   TMC_KERNEL(AttentionGrad)
 };
 
@@ -261,6 +265,14 @@ inline int64_t Attention::scratchCap(const Params &p, Backend backend) {
   const int64_t groups = (panels + kAttentionGroup - 1) / kAttentionGroup;
   return attentionWorkers(p.batch * p.heads * groups) * attentionWorkerBytes(p);
 }
+/// The rows' dot products, keys, queries; then the bias and, where all samples
+/// share it, the sum of its slices; then what rows that see no key add.
+inline int64_t AttentionGrad::cudaLaunches(const AttentionParams &p, Wanted) {
+  const bool addsSlices =
+      p.bias && !p.biasBatchStride && attentionBiasSlices(p, Backend::Cuda) > 1;
+  return 3 + p.bias + addsSlices + (mayHideRows(p) ? 2 + p.bias : 0);
+}
+
 inline int64_t AttentionGrad::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return alignScratch(p.batch * p.heads * p.queries * 4) +

@@ -55,6 +55,7 @@ public:
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }
+  static int64_t cudaLaunches(const Params &, Wanted) { return 5; }
   TMC_KERNEL(BatchNorm)
 };
 
@@ -68,6 +69,9 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
+  }
+  static int64_t cudaLaunches(const Params &, Wanted wanted) {
+    return 2 + wanted[0];
   }
   TMC_KERNEL(BatchNormGrad)
 };

@@ -55,6 +55,10 @@ public:
   static int64_t scratchCap(const Params &params, Backend backend);
   /// Operations of the cpu backend's kernel.
   static int64_t cpuFlops(const Params &params);
+  static int64_t cudaLaunches(const Params &, Wanted) {
+    return 2; // The filter is packed first.
+  }
+  static int64_t unalignedProducts(const Params &) { return 0; }
   TMC_KERNEL(Conv)
 };
 
@@ -67,6 +71,10 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
+  static int64_t cudaLaunches(const Params &, Wanted) {
+    return 2; // The filter is packed first.
+  }
+  static int64_t unalignedProducts(const Params &) { return 0; }
   TMC_KERNEL(ConvGradInput)
 };
 
@@ -79,6 +87,8 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
+  static int64_t cudaLaunches(const Params &params, Wanted);
+  static int64_t unalignedProducts(const Params &params);
   TMC_KERNEL(ConvGradFilter)
 };
 
@@ -431,10 +441,42 @@ inline bool gathersWindows(const ConvParams &p) {
 inline int64_t gatheredColumns(const ConvParams &p) {
   return conv::roundUp(p.inChannels * p.kernelHeight * p.kernelWidth, 8);
 }
+/// Pixels whose windows are gathered at a time, if they may take `windowBytes`.
+/// A multiple of 8, so that rows of dy begin at multiples of 16 bytes.
+constexpr int64_t kGatheredBytes =
+    kCudaConvScratchBytes - kCudaMatmulScratchBytes;
+inline bool gathersNothing(const ConvParams &p) {
+  return conv::isPointwise(p) && p.inChannels == gatheredColumns(p);
+}
+inline int64_t gatheredPixels(const ConvParams &p, int64_t windowBytes) {
+  constexpr int64_t kStep = 8;
+  if (gathersNothing(p))
+    return p.batch * p.outHeight * p.outWidth;
+  const int64_t most = windowBytes / (2 * gatheredColumns(p)) / kStep * kStep;
+  return most > kStep ? most : kStep;
+}
+inline int64_t gatheredPieces(const ConvParams &p) {
+  return conv::ceilDiv(p.batch * p.outHeight * p.outWidth,
+                       gatheredPixels(p, kGatheredBytes));
+}
 inline int64_t filterSumBytesOnCuda(const ConvParams &p) {
   return gathersWindows(p)
              ? alignScratch(p.outChannels * gatheredColumns(p) * 4)
              : packedFilterBytes(p);
+}
+
+/// The products by gathered windows, whose rows are padded; those of dy aren't.
+inline int64_t ConvGradFilter::unalignedProducts(const ConvParams &p) {
+  return gathersWindows(p) && !isAlignedRow(p.outChannels, p.type)
+             ? gatheredPieces(p)
+             : 0;
+}
+
+/// cuDNN's f32 result is unpacked.
+inline int64_t ConvGradFilter::cudaLaunches(const ConvParams &p, Wanted) {
+  if (!gathersWindows(p))
+    return isHalf(p.type) ? 1 : 2;
+  return gatheredPieces(p) * (gathersNothing(p) ? 1 : 2) + 1;
 }
 
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {

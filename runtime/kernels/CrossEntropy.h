@@ -13,6 +13,7 @@
 #define TMC_RUNTIME_KERNELS_CROSSENTROPY_H
 
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Matmul.h"
 
 namespace tmc {
 
@@ -21,16 +22,21 @@ struct CrossEntropyParams {
   DType labelType; // I32, I64
   int64_t rows, vocabulary;
   int64_t ignoreIndex; // e.g. -100
+  int64_t columns = 0; // of a row of logits; 0: those of the vocabulary
   int64_t scratchBytes = 0;
 
-  TMC_FIELDS(type, labelType, rows, vocabulary, ignoreIndex)
+  TMC_FIELD_GROUPS(TMC_GIVEN(type, labelType, rows, vocabulary, ignoreIndex),
+                   TMC_OPTIONAL(columns))
+
+  constexpr int64_t width() const { return columns ? columns : vocabulary; }
 };
 
 constexpr bool takesLogits(DType type) {
   return type == DType::F32 || isHalf(type);
 }
 
-/// ins: logits [rows, vocabulary], labels [rows], weight f32 scalar.
+/// ins: logits [rows, width], labels [rows], weight f32 scalar. Columns from
+/// the vocabulary on pad the rows, and aren't read.
 /// outs: loss f32 scalar, lse f32 [rows]. `accumulate` adds to the loss.
 class CrossEntropy : public Kernel {
 public:
@@ -42,12 +48,14 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return alignScratch(params.rows * 4);
   }
+  static int64_t cudaLaunches(const Params &, Wanted) { return 2; }
   TMC_KERNEL(CrossEntropy)
 };
 
 /// ins: logits, labels, lse, scale (f32 scalar: dloss * weight).
-/// outs: dlogits [rows, vocabulary] (may be the logits' buffer) =
-///       scale * (exp(logits - lse) - [v = label]), 0 in ignored rows.
+/// outs: dlogits [rows, width] (may be the logits' buffer) =
+///       scale * (exp(logits - lse) - [v = label]), 0 in ignored rows and in
+///       columns from the vocabulary on.
 class CrossEntropyGrad : public Kernel {
 public:
   using Params = CrossEntropyParams;
@@ -73,28 +81,48 @@ struct LinearCrossEntropyParams {
   int64_t chunkRows; // the last chunk may be shorter
   int64_t ignoreIndex;
   bool bias;
-  bool tf32; // f32 factors, dlogits among them, are rounded to TF32
+  bool tf32;           // f32 factors, dlogits among them, are rounded to TF32
+  int64_t columns = 0; // of a row of logits; 0: those of the vocabulary
   int64_t scratchBytes = 0;
 
-  TMC_FIELDS(type, table, labelType, rows, channels, vocabulary, chunkRows,
-             ignoreIndex, bias, tf32)
+  TMC_FIELD_GROUPS(TMC_GIVEN(type, table, labelType, rows, channels, vocabulary,
+                             chunkRows, ignoreIndex, bias, tf32),
+                   TMC_OPTIONAL(columns))
+
+  /// The rows of w: those from the vocabulary on are zero.
+  constexpr int64_t width() const { return columns ? columns : vocabulary; }
 
   /// The type to which f32 factors are rounded; F32: not rounded.
   DType readAs() const { return tf32 ? DType::TF32 : type; }
   /// Rows of the longest chunk.
   int64_t chunk() const { return chunkRows < rows ? chunkRows : rows; }
+  int64_t chunks() const { return (rows + chunkRows - 1) / chunkRows; }
 };
 
 constexpr bool takesLinear(const LinearCrossEntropyParams &p, Backend backend) {
-  return takesLogits(p.type) &&
-         (p.table == p.type ||
-          (backend == Backend::Cpu && p.table == DType::F32));
+  if (backend == Backend::Cuda)
+    return takesLogits(p.type) && p.table == p.type;
+  return takesLogits(p.type) && !p.columns &&
+         (p.table == p.type || p.table == DType::F32);
 }
+/// Products of a run that aren't aligned: the logits, and where `gradients` are
+/// made, the products by the logits' gradient.
+inline int64_t unalignedLinear(const LinearCrossEntropyParams &p,
+                               bool gradients) {
+  if (!wantsAlignedRows(p.type, p.tf32))
+    return 0;
+  const bool areChannels = isAlignedRow(p.channels, p.type);
+  const bool isLogits = areChannels && isAlignedRow(p.width(), DType::F32);
+  const bool isGradient = areChannels && isAlignedRow(p.width(), p.type);
+  return p.chunks() * (!isLogits + (gradients ? 2 * !isGradient : 0));
+}
+
 int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                      Backend backend);
 
-/// ins: x [rows, channels], w [vocabulary, channels], labels, weight, bias
-///      [vocabulary] if bias.
+/// ins: x [rows, channels], w [width, channels], labels, weight, bias [width]
+/// if
+///      bias.
 /// outs: loss, lse [rows]. `accumulate` adds to the loss.
 class LinearCrossEntropy : public Kernel {
 public:
@@ -105,12 +133,18 @@ public:
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
   }
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return 2 * params.chunks() + 1;
+  }
+  static int64_t unalignedProducts(const Params &params) {
+    return unalignedLinear(params, false);
+  }
   TMC_KERNEL(LinearCrossEntropy)
 };
 
 /// ins: x, w, labels, lse, scale (dloss * weight), bias if bias.
-/// outs: dx [rows, channels], dw [vocabulary, channels], dbias [vocabulary] if
-/// bias, summed row after row (on the cpu in the tiles of a fused kernel).
+/// outs: dx [rows, channels], dw [width, channels], dbias [width] if bias,
+/// summed row after row (on the cpu in the tiles of a fused kernel).
 /// `accumulate` adds to dw and dbias; dx is overwritten. A null result isn't
 /// computed.
 class LinearCrossEntropyGrad : public Kernel {
@@ -121,6 +155,13 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
+  }
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return params.chunks() *
+           (2 + wanted[0] + wanted[1] + (params.bias && wanted[2]));
+  }
+  static int64_t unalignedProducts(const Params &params) {
+    return unalignedLinear(params, true);
   }
   TMC_KERNEL(LinearCrossEntropyGrad)
 };
@@ -140,12 +181,18 @@ public:
     return linearCrossEntropyScratchCap(params, backend) +
            alignScratch(params.rows * 4);
   }
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return params.chunks() *
+               (3 + wanted[1] + wanted[2] + (params.bias && wanted[3])) +
+           1;
+  }
+  static int64_t unalignedProducts(const Params &params) {
+    return unalignedLinear(params, true);
+  }
   TMC_KERNEL(LinearCrossEntropyWithGrad)
 };
 
 } // namespace tmc
-
-#include "runtime/kernels/Matmul.h"
 
 namespace tmc {
 
@@ -187,11 +234,11 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                              Backend backend) {
   const int64_t chunk = params.chunk();
   const int64_t logits = logitsRows(params, backend);
-  const int64_t vocabulary = params.vocabulary, channels = params.channels;
+  const int64_t columns = params.width(), channels = params.channels;
   int64_t product = 0;
-  const int64_t shapes[3][3] = {{logits, vocabulary, channels},
-                                {chunk, channels, vocabulary},
-                                {vocabulary, channels, chunk}};
+  const int64_t shapes[3][3] = {{logits, columns, channels},
+                                {chunk, channels, columns},
+                                {columns, channels, chunk}};
   for (auto &shape : shapes) {
     Matmul::Params p{};
     p.lhs = p.rhs = params.type;
@@ -203,9 +250,8 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
     const int64_t cap = Matmul::scratchCap(p, backend);
     product = product > cap ? product : cap;
   }
-  return alignScratch(logits * vocabulary * 4) +
-         gradientScratch(params, backend) + alignScratch(params.rows * 4) +
-         biasScratch(params, backend) + product;
+  return alignScratch(logits * columns * 4) + gradientScratch(params, backend) +
+         alignScratch(params.rows * 4) + biasScratch(params, backend) + product;
 }
 
 } // namespace tmc

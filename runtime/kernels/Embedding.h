@@ -29,6 +29,16 @@ public:
   TMC_KERNEL(Embedding)
 };
 
+/// Bits of a key that one pass of cuda's sort of indices takes, and the passes
+/// that sort keys in [0, limit).
+constexpr int kSortDigitBits = 8;
+constexpr int sortPasses(int64_t limit) {
+  int passes = 1;
+  while (passes < 4 && (limit - 1) >> (passes * kSortDigitBits) > 0)
+    ++passes;
+  return passes;
+}
+
 /// ins: index [rows], dout [rows, channels] (a third in is ignored). outs:
 /// dtable [vocabulary, channels]. `accumulate` adds to it, else it is zeroed
 /// first. Rows are added in order, for any number of threads.
@@ -42,6 +52,9 @@ public:
   static int64_t scratchCap(const Params &params, Backend backend) {
     return backend == Backend::Cuda ? alignScratch(params.rows * 32) + (1 << 20)
                                     : 0;
+  }
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return 2 + 3 * sortPasses(params.vocabulary + 1);
   }
   TMC_KERNEL(EmbeddingGrad)
 };

@@ -18,6 +18,14 @@
 // it supports. The compiler checks it before it prints such an object; there is
 // no later check.
 //
+// Cuda's work: a class whose run is more than one kernel of the device says how
+// many, by `cudaLaunches(params, wanted)`; a library's product counts as one,
+// and setting bytes as none. One that multiplies matrices says by
+// `unalignedProducts(params)` how many of a run's products have a row, of a
+// factor or of the result, that isn't a multiple of 16 bytes: the library's
+// fast kernels want such rows, unless it copies its operands. Both are for the
+// plan's figures; tests compare them with what runs.
+//
 // Scratch: each Params ends with `scratchBytes`, the planned bytes of one run.
 // `scratchCap(params, backend)` of each class computes it from the shape, for
 // compiler and runtime. prepare() fails if the library needs more. Scratch
@@ -66,6 +74,16 @@ private:
 };
 using In = Addresses<const void *>;
 using Out = Addresses<void *>;
+
+/// Which results a run writes, by their place.
+class Wanted {
+public:
+  constexpr explicit Wanted(uint64_t places) : places_(places) {}
+  constexpr bool operator[](size_t place) const { return places_ >> place & 1; }
+
+private:
+  uint64_t places_;
+};
 
 /// Scratch regions start at multiples of this.
 constexpr int64_t kScratchAlign = 64;

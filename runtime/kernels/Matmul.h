@@ -67,8 +67,26 @@ public:
     return m % 8 == 0 && n % 8 == 0 && fitsCodes(n, k, out);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
+  static int64_t unalignedProducts(const Params &params);
   TMC_KERNEL(Matmul)
 };
+
+/// Whether the library has faster kernels for rows of whole 16 bytes: by tensor
+/// cores.
+constexpr bool wantsAlignedRows(DType factor, bool tf32) {
+  return tf32 || isHalf(factor) || isFloat8(factor);
+}
+/// Whether a row of so many elements is a multiple of 16 bytes.
+constexpr bool isAlignedRow(int64_t elements, DType type) {
+  return elements * sizeOf(type) % 16 == 0;
+}
+
+inline int64_t Matmul::unalignedProducts(const Params &p) {
+  return wantsAlignedRows(p.lhs, p.tf32) &&
+         !(isAlignedRow(p.transposeLhs ? p.m : p.k, p.lhs) &&
+           isAlignedRow(p.transposeRhs ? p.k : p.n, p.rhs) &&
+           isAlignedRow(p.n, p.out));
+}
 
 constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
   if ((lhs == DType::F32 && isHalf(rhs)) || (isHalf(lhs) && rhs == DType::F32))

@@ -43,6 +43,9 @@ public:
   };
   static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return int64_t(params.inner.size());
+  }
   TMC_KERNEL(Concat)
 };
 
@@ -129,6 +132,7 @@ public:
     TMC_FIELDS(bytes)
   };
   static int64_t scratchCap(const Params &, Backend) { return 0; }
+  static int64_t cudaLaunches(const Params &, Wanted) { return 0; }
   TMC_KERNEL(Fill)
 };
 

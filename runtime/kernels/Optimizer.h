@@ -35,6 +35,11 @@ inline int64_t squareSumScratchBytes(int64_t count) {
   return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
 }
 
+/// Kernels on cuda: one for the partials, and one for their sum.
+constexpr int64_t squareSumLaunches(bool isWanted) { return isWanted ? 2 : 0; }
+/// The most square sums that one kernel of cuda adds.
+constexpr int64_t kNormPiece = 256;
+
 /// Whether an update changes nothing; `clipScale` may be absent.
 TMC_HD inline bool isSkipped(const int64_t *step, const float *clipScale) {
   return *step == 0 || (clipScale && *clipScale != *clipScale);
@@ -79,6 +84,9 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
+  static int64_t cudaLaunches(const Params &, Wanted wanted) {
+    return 1 + squareSumLaunches(wanted[3]);
+  }
   TMC_KERNEL(AdamW)
 };
 
@@ -101,6 +109,9 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
+  static int64_t cudaLaunches(const Params &, Wanted wanted) {
+    return 1 + squareSumLaunches(wanted[5]);
+  }
   TMC_KERNEL(AdamW8bit)
 };
 
@@ -120,6 +131,9 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
+  }
+  static int64_t cudaLaunches(const Params &, Wanted wanted) {
+    return 1 + squareSumLaunches(wanted[5]);
   }
   TMC_KERNEL(AdamW4bit)
 };
@@ -153,6 +167,9 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
+  static int64_t cudaLaunches(const Params &, Wanted wanted) {
+    return 1 + squareSumLaunches(wanted[2]);
+  }
   TMC_KERNEL(Lion)
 };
 
@@ -184,6 +201,9 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
+  static int64_t cudaLaunches(const Params &, Wanted wanted) {
+    return 1 + squareSumLaunches(wanted[2]);
+  }
   TMC_KERNEL(Sgd)
 };
 
@@ -202,6 +222,9 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
+  }
+  static int64_t cudaLaunches(const Params &, Wanted) {
+    return squareSumLaunches(true);
   }
   TMC_KERNEL(SquareSum)
 };
@@ -227,6 +250,9 @@ public:
   static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return backend == Backend::Cuda ? alignScratch(params.count * 8) : 0;
+  }
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return params.count > 0 ? (params.count + kNormPiece - 1) / kNormPiece : 1;
   }
   TMC_KERNEL(GradNorm)
 };

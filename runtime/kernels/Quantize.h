@@ -102,6 +102,9 @@ public:
                     : p.blockRows == 0;
   }
   static int64_t scratchCap(const Params &params, Backend backend);
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return params.packed ? 1 : 3;
+  }
   TMC_KERNEL(Quantize)
 };
 

@@ -5,7 +5,8 @@
 
 Each model of test/golden is compiled for cuda with all memory, and those of TIGHT once more with
 a budget a hundredth of the way up from the smallest workable one. One step with
-plain SGD gives every gradient (test/golden/check.py says how). Each run is watched: a fault that
+plain SGD gives every gradient (test/golden/check.py says how), and does the work that its plan says: as many
+launches, as many products off 16 bytes. Each run is watched: a fault that
 the emulator finds ends it. The gradients are PyTorch's; and the parameters after the step have
 the same bits under both budgets and under every seed. Of a model with both budgets each one runs with a seed
 of its own.
@@ -78,6 +79,29 @@ def run(command, **more):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
 
 
+class Work:
+    """What the card does from here on, by the emulator's counts."""
+    COUNTS = {"device_launches": "tmc_emulator_kernels", "unaligned_products": "tmc_emulator_unaligned_products"}
+
+    def __init__(self, step):
+        self.counts = {key: getattr(step.api, name) for key, name in self.COUNTS.items()}
+        for count in self.counts.values():
+            count.restype = ctypes.c_int64
+        self.before = {key: count() for key, count in self.counts.items()}
+
+    def compare(self, directory):
+        """Prints each count that isn't the plan's; returns how many."""
+        with open(os.path.join(directory, "plan.json")) as file:
+            plan = json.load(file)
+        bad = 0
+        for key, count in self.counts.items():
+            made = count() - self.before[key]
+            if made != plan[key]:
+                print(f"{key}: the plan says {plan[key]}, the step did {made}")
+                bad += 1
+        return bad
+
+
 def one(directory, path, compares):
     """In a process of its own: a digest of a step's parameters' bits, and whether its gradients are
     the golden ones, if that is asked."""
@@ -87,7 +111,9 @@ def one(directory, path, compares):
     before = check.read_weights(golden, GOLDEN)
     step = check.start(directory, golden, GOLDEN, 1)
     check.feed(step, golden, GOLDEN)
+    work = Work(step)
     loss = step.run(check.RATE)
+    bad = work.compare(directory)
     digest = hashlib.sha256(repr(loss).encode())
     after = {}
     for name, want in golden["gradients"].items():
@@ -95,8 +121,8 @@ def one(directory, path, compares):
         digest.update(after[name].tobytes())
     print("digest", digest.hexdigest())
     if not compares:
-        return 0
-    bad = check.compare_numbers("loss", [golden["loss"]], [loss], check.LOSS)
+        return 1 if bad else 0
+    bad += check.compare_numbers("loss", [golden["loss"]], [loss], check.LOSS)
     bad += check.compare("gradient", golden["gradients"],
                          lambda name, _: [(p - q) / check.RATE for p, q in zip(before[name], after[name])],
                          lambda name: check.allowed_gradient(golden, name))
