@@ -16,6 +16,10 @@ bool tmc::movesOnly(Operation *op) {
          (isView(op) || isa<nn::TransposeOp>(op));
 }
 
+bool tmc::movesOrPads(Operation *op) {
+  return movesOnly(op) || isa_and_nonnull<nn::PadOp>(op);
+}
+
 std::optional<unsigned> tmc::parameterOf(train::StepOp step, Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!movesOnly(op) && !isa<arith::TruncFOp, arith::ExtFOp>(op))

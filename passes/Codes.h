@@ -44,6 +44,8 @@ namespace tmc {
 /// An op that only moves its operand's elements: a cast may stand before or
 /// after it.
 bool movesOnly(mlir::Operation *op);
+/// True if `op` does that, or puts zeros around the elements.
+bool movesOrPads(mlir::Operation *op);
 
 /// The parameter of `step` from which `value` comes by moves and casts only.
 std::optional<unsigned> parameterOf(train::StepOp step, mlir::Value value);

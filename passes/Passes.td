@@ -90,7 +90,8 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
     in the pieces that exporters write, by structure alone: factors before or
     after, operands either way round, masks added or chosen, constant, compared
     from positions or given as inputs. Transposes go into the flags of products,
-    or cancel: nn.attention reads the projections as they lie in memory.
+    or cancel: nn.attention reads the projections as they lie in memory. A
+    matmul takes the bias that is added to it.
 
     Before:
 
@@ -409,6 +410,37 @@ def VerifyPhase : Pass<"tmc-verify-phase", "::mlir::ModuleOp"> {
   ];
 }
 
+def PadRows : Pass<"tmc-pad-rows", "::mlir::func::FuncOp"> {
+  let summary = "give logits rows of whole 16 bytes";
+  let description = [{
+    Pads the classes of a cross-entropy whose logits a product makes, with rows
+    of zeros behind its table, to a multiple of 8, or of 64 where that adds
+    little. `narrow` says that f32 factors will be multiplied in 16 bits or
+    TF32; without it only products of 16 bits are padded. For backends whose
+    tensor cores want such rows (cuda).
+
+    Before:
+
+    ```mlir
+    %l = nn.matmul %x, %t transpose_rhs : (tensor<8x16xbf16>, tensor<1001x16xbf16>) -> tensor<8x1001xbf16>
+    %loss, %lse = nn.cross_entropy %l, %y, %w : (tensor<8x1001xbf16>, tensor<8xi64>, tensor<f32>) -> (tensor<f32>, tensor<8xf32>)
+    ```
+
+    After:
+
+    ```mlir
+    %p = nn.pad %t [0, 0] step [1, 1] : (tensor<1001x16xbf16>) -> tensor<1008x16xbf16>
+    %l = nn.matmul %x, %p transpose_rhs : (tensor<8x16xbf16>, tensor<1008x16xbf16>) -> tensor<8x1008xbf16>
+    %loss, %lse = nn.cross_entropy %l, %y, %w {vocabulary = 1001 : i64} : (tensor<8x1008xbf16>, tensor<8xi64>, tensor<f32>) -> (tensor<f32>, tensor<8xf32>)
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect"];
+  let options = [
+    Option<"narrow", "narrow", "bool", /*default=*/"false",
+           "f32 factors will be multiplied in 16 bits or TF32">,
+  ];
+}
+
 def WidenComposites : Pass<"tmc-widen-composites", "::mlir::func::FuncOp"> {
   let summary = "compute norms, softmax and GELU of narrow tensors in f32";
   let description = [{
@@ -494,8 +526,8 @@ def RoundAsRead : Pass<"tmc-round-as-read"> {
 def KeepCopies : Pass<"tmc-keep-copies", "::tmc::train::StepOp"> {
   let summary = "let updates write the narrow copies that products read";
   let description = [{
-    Where a product multiplies a parameter in 16 bits that is kept in 32, the
-    update writes that copy, too, into a state of the step, and no step begins
+    Where a product reads a parameter in 16 bits, as a factor or a bias, that is
+    kept in 32, the update writes that copy, too, into a state of the step, and no step begins
     with casts. It costs two bytes for each element of the parameter, all the
     time. A cast that no product reads stays, and so does one to a second type.
     For backends whose products don't round what they read (cuda).
@@ -527,8 +559,8 @@ def KeepCopies : Pass<"tmc-keep-copies", "::tmc::train::StepOp"> {
 def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
   let summary = "hand kernels what they do for nothing, and drop what nobody needs";
   let description = [{
-    A matmul takes an added bias, and adds onto the bytes of a sum that nobody
-    else reads, as does embedding_grad. A loss in chunks is computed with its
+    A matmul adds onto the bytes of a sum that nobody else reads, as does
+    embedding_grad. A loss in chunks is computed with its
     gradient, which needs the same logits; a whole one reads 16-bit logits as
     they are, and its gradient rounds what it makes. Neutral elements,
     transposes of transposes, reshapes of reshapes, sums of repetitions vanish;
@@ -539,16 +571,17 @@ def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
     Before:
 
     ```mlir
-    %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-    %r = nn.broadcast %b to [1] : (tensor<6xf32>) -> tensor<8x6xf32>
-    %y = arith.addf %p, %r : tensor<8x6xf32>
+    %p = nn.matmul %x, %v : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %q = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %y = arith.addf %p, %q : tensor<8x6xf32>
     ```
 
     After:
 
     ```mlir
-    %y = nn.matmul %x, %w bias(%b)
-        : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    %p = nn.matmul %x, %v : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %y = nn.matmul %x, %w acc(%p)
+        : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
     ```
   }];
   let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",

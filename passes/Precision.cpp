@@ -168,12 +168,27 @@ bool PrecisionSpec::mayBeFP16() const {
          });
 }
 
-bool mayBeFP16(StringRef text) {
+bool PrecisionSpec::mayUseTensorCores() const {
+  return base != Format::F32 ||
+         llvm::any_of(exceptions, [](const Exception &exception) {
+           return exception.format != Format::F32;
+         });
+}
+
+/// What `ask` says of a specification; false for an invalid one.
+static bool askOf(StringRef text, bool (PrecisionSpec::*ask)() const) {
   llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(text);
   if (spec)
-    return spec->mayBeFP16();
+    return ((*spec).*ask)();
   llvm::consumeError(spec.takeError());
   return false;
+}
+
+bool mayBeFP16(StringRef text) {
+  return askOf(text, &PrecisionSpec::mayBeFP16);
+}
+bool mayUseTensorCores(StringRef text) {
+  return askOf(text, &PrecisionSpec::mayUseTensorCores);
 }
 
 std::vector<Scaling> PrecisionSpec::scalings() const {
@@ -480,7 +495,7 @@ private:
         parts.push_back(narrowOf(part, element));
       b.setInsertionPointAfterValue(value);
       copy = nn::ConcatOp::create(b, value.getLoc(), parts, concat.getDim());
-    } else if (movesOnly(op)) {
+    } else if (movesOrPads(op)) {
       // The source may have a copy already.
       Value source = narrowOf(op->getOperand(0), element);
       b.setInsertionPointAfterValue(value);

@@ -77,6 +77,9 @@ public:
   bool hasExactAttention() const { return exactAttention; }
   /// Whether any value may become fp16.
   bool mayBeFP16() const;
+  /// Whether any product may multiply f32 values by tensor cores: in 16 bits, 8
+  /// bits or TF32.
+  bool mayUseTensorCores() const;
   /// The scalings of all requested codes.
   std::vector<Scaling> scalings() const;
   /// An exception with f32 also matches ops that are f32 in any case: norms and
@@ -109,6 +112,8 @@ private:
 /// Whether a specification may make any value fp16; false for an invalid one,
 /// which the pass refuses.
 bool mayBeFP16(llvm::StringRef spec);
+/// The same for products by tensor cores.
+bool mayUseTensorCores(llvm::StringRef spec);
 
 } // namespace tmc
 

@@ -53,14 +53,21 @@ static FailureOr<int64_t> labelOf(OpTy op, const Tensor &labels, int64_t r,
   return label;
 }
 
-/// Loss and log-sum-exp, where `logits(r)` is row r of R x V logits.
+/// The number of classes in rows of `columns`.
+template <typename OpTy> static int64_t classesOf(OpTy op, int64_t columns) {
+  return op.getVocabulary() ? int64_t(*op.getVocabulary()) : columns;
+}
+
+/// Loss and log-sum-exp, where `logits(r)` is row r of the logits.
 template <typename OpTy, typename F>
-static LogicalResult crossEntropy(OpTy op, OpCall &call, int64_t classes,
+static LogicalResult crossEntropy(OpTy op, OpCall &call, int64_t columns,
                                   F logits) {
   const Tensor &labels = call.in(op.getLabels());
+  const int64_t classes = classesOf(op, columns);
   double loss = 0;
   for (int64_t r = 0; r < labels.size(); ++r) {
     Row row = logits(r);
+    row.resize(classes);
     double lse = call.out(1).floats[r] = logSumExp(row);
     FailureOr<int64_t> label = labelOf(op, labels, r, classes);
     if (failed(label))
@@ -72,19 +79,22 @@ static LogicalResult crossEntropy(OpTy op, OpCall &call, int64_t classes,
   return success();
 }
 
-/// scale * (exp(row - lse) - onehot(label)), or zeros.
+/// scale * (exp(row - lse) - onehot(label)), or zeros; zeros behind the
+/// classes.
 template <typename OpTy>
 static FailureOr<Row> rowGradient(OpTy op, OpCall &call, int64_t r, double lse,
                                   Row row) {
-  FailureOr<int64_t> label =
-      labelOf(op, call.in(op.getLabels()), r, row.size());
+  const int64_t classes = classesOf(op, row.size());
+  FailureOr<int64_t> label = labelOf(op, call.in(op.getLabels()), r, classes);
   if (failed(label))
     return failure();
   if (*label < 0)
     return Row(row.size(), 0.0);
   double scale = call.in(op.getScale()).floats[0];
   for (auto [v, value] : llvm::enumerate(row))
-    value = scale * (std::exp(value - lse) - (int64_t(v) == *label));
+    value = int64_t(v) < classes
+                ? scale * (std::exp(value - lse) - (int64_t(v) == *label))
+                : 0;
   return row;
 }
 
@@ -175,9 +185,10 @@ void tmc::reference::addLosses(OpTable &table) {
         double loss = 0;
         for (int64_t r = 0; r < gradients.x.shape[0]; ++r) {
           Row row = gradients.logits(r);
-          double lse = logSumExp(row);
+          const int64_t classes = classesOf(op, row.size());
+          double lse = logSumExp(Row(row.begin(), row.begin() + classes));
           FailureOr<int64_t> label =
-              labelOf(op, call.in(op.getLabels()), r, row.size());
+              labelOf(op, call.in(op.getLabels()), r, classes);
           if (failed(label))
             return failure();
           if (*label >= 0)

@@ -56,18 +56,30 @@ static BatchSplit splitLoss(ArrayRef<int64_t> rowOperands,
 // nn.cross_entropy
 //===----------------------------------------------------------------------===//
 
-static LogicalResult checkLogits(std::optional<Location> loc, Value logits) {
+/// C2 of the losses, C6 of those in chunks.
+static LogicalResult checkVocabulary(std::optional<Location> loc,
+                                     std::optional<uint64_t> vocabulary,
+                                     int64_t columns) {
+  if (vocabulary &&
+      (int64_t(*vocabulary) <= 0 || int64_t(*vocabulary) > columns))
+    return emitOptionalError(loc, "has ", int64_t(*vocabulary),
+                             " classes in rows of ", columns);
+  return success();
+}
+
+static LogicalResult checkLogits(std::optional<Location> loc, Value logits,
+                                 std::optional<uint64_t> vocabulary) {
   if (tensorType(logits).getRank() != 2) // C1
     return emitOptionalError(loc, "wants logits [rows, classes], and has ",
                              logits.getType());
-  return success();
+  return checkVocabulary(loc, vocabulary, tensorType(logits).getDimSize(1));
 }
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context,
                                                std::optional<Location> loc,
                                                Adaptor op,
                                                SmallVectorImpl<Type> &results) {
-  if (failed(checkLogits(loc, op.getLogits())))
+  if (failed(checkLogits(loc, op.getLogits(), op.getVocabulary())))
     return failure();
   auto logits = cast<RankedTensorType>(op.getLogits().getType());
   int64_t rows = logits.getDimSize(0);
@@ -90,7 +102,8 @@ SmallVector<Value> CrossEntropyOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   if (wanted[0])
     result[0] = CrossEntropyGradOp::create(
         b, getLoc(), getLogits(), getLabels(), getLse(),
-        lossScale(b, getLoc(), grads[0], getWeight()), getIgnoreIndexAttr());
+        lossScale(b, getLoc(), grads[0], getWeight()), getIgnoreIndexAttr(),
+        getVocabularyAttr());
   if (wanted[2]) // loss is weight times a sum.
     result[2] =
         mul(b, getLoc(), grads[0], div(b, getLoc(), getLoss(), getWeight()));
@@ -103,29 +116,33 @@ BatchSplit CrossEntropyOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 template <typename Kernel>
-static KernelCall crossEntropyKernel(Value logits, Value labels,
-                                     int64_t ignoreIndex, Backend backend) {
+static KernelCall
+crossEntropyKernel(Value logits, Value labels, int64_t ignoreIndex,
+                   std::optional<uint64_t> vocabulary, Backend backend) {
   RankedTensorType type = tensorType(logits);
-  return KernelCall::of<Kernel>(logits.getContext(),
-                                {.type = runtimeType(type),
-                                 .labelType = runtimeType(labels.getType()),
-                                 .rows = type.getDimSize(0),
-                                 .vocabulary = type.getDimSize(1),
-                                 .ignoreIndex = ignoreIndex},
-                                backend);
+  const int64_t columns = type.getDimSize(1);
+  return KernelCall::of<Kernel>(
+      logits.getContext(),
+      {.type = runtimeType(type),
+       .labelType = runtimeType(labels.getType()),
+       .rows = type.getDimSize(0),
+       .vocabulary = int64_t(vocabulary.value_or(columns)),
+       .ignoreIndex = ignoreIndex,
+       .columns = vocabulary ? columns : 0},
+      backend);
 }
 
 KernelCall CrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                      Backend backend) {
-  return crossEntropyKernel<CrossEntropy>(getLogits(), getLabels(),
-                                          getIgnoreIndex(), backend);
+  return crossEntropyKernel<CrossEntropy>(
+      getLogits(), getLabels(), getIgnoreIndex(), getVocabulary(), backend);
 }
 
 LogicalResult
 CrossEntropyGradOp::inferReturnTypes(MLIRContext *context,
                                      std::optional<Location> loc, Adaptor op,
                                      SmallVectorImpl<Type> &results) {
-  if (failed(checkLogits(loc, op.getLogits())))
+  if (failed(checkLogits(loc, op.getLogits(), op.getVocabulary())))
     return failure();
   auto logits = cast<RankedTensorType>(op.getLogits().getType());
   if (failed(checkLoss(loc, logits.getDimSize(0), logits.getElementType(),
@@ -150,8 +167,8 @@ SmallVector<std::pair<unsigned, unsigned>> CrossEntropyGradOp::getOverwrites() {
 
 KernelCall CrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                          Backend backend) {
-  return crossEntropyKernel<CrossEntropyGrad>(getLogits(), getLabels(),
-                                              getIgnoreIndex(), backend);
+  return crossEntropyKernel<CrossEntropyGrad>(
+      getLogits(), getLabels(), getIgnoreIndex(), getVocabulary(), backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,6 +205,9 @@ static LogicalResult checkChunked(std::optional<Location> loc, Adaptor op,
                                   Value scalar, Value lse) {
   if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
                          op.getChunk(), op.getTf32())))
+    return failure();
+  auto table = cast<RankedTensorType>(op.getTable().getType());
+  if (failed(checkVocabulary(loc, op.getVocabulary(), table.getDimSize(0))))
     return failure();
   auto x = cast<RankedTensorType>(op.getX().getType());
   return checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
@@ -269,7 +289,7 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
         b, getLoc(), getX(), getTable(), getLabels(), getLse(),
         lossScale(b, getLoc(), grads[0], getWeight()), getBias(),
         /*acc=*/Value(), getChunkAttr(), getIgnoreIndexAttr(),
-        /*unread=*/nullptr, getTf32Attr());
+        getVocabularyAttr(), /*unread=*/nullptr, getTf32Attr());
     result[0] = grad.getDx();
     result[1] = convertTo(b, getLoc(), grad.getDtable(),
                           tensorType(getTable()).getElementType());
@@ -320,22 +340,25 @@ SmallVector<unsigned> LinearCrossEntropyWithGradOp::getRoundedResults() {
 
 template <typename Kernel>
 static KernelCall linearKernel(Value x, Value table, Value labels, bool bias,
-                               int64_t chunk, int64_t ignoreIndex, bool tf32,
+                               int64_t chunk, int64_t ignoreIndex,
+                               std::optional<uint64_t> vocabulary, bool tf32,
                                Backend backend) {
   RankedTensorType type = tensorType(x);
-  auto call =
-      KernelCall::of<Kernel>(x.getContext(),
-                             {.type = runtimeType(type),
-                              .table = runtimeType(table.getType()),
-                              .labelType = runtimeType(labels.getType()),
-                              .rows = type.getDimSize(0),
-                              .channels = type.getDimSize(1),
-                              .vocabulary = tensorType(table).getDimSize(0),
-                              .chunkRows = chunk,
-                              .ignoreIndex = ignoreIndex,
-                              .bias = bias,
-                              .tf32 = tf32},
-                             backend);
+  const int64_t columns = tensorType(table).getDimSize(0);
+  auto call = KernelCall::of<Kernel>(
+      x.getContext(),
+      {.type = runtimeType(type),
+       .table = runtimeType(table.getType()),
+       .labelType = runtimeType(labels.getType()),
+       .rows = type.getDimSize(0),
+       .channels = type.getDimSize(1),
+       .vocabulary = int64_t(vocabulary.value_or(columns)),
+       .chunkRows = chunk,
+       .ignoreIndex = ignoreIndex,
+       .bias = bias,
+       .tf32 = tf32,
+       .columns = vocabulary ? columns : 0},
+      backend);
   call.products = tf32 ? DType::TF32 : runtimeType(type);
   return call;
 }
@@ -351,9 +374,9 @@ static KernelCall withoutAccumulator(KernelOpInterface op, KernelCall call) {
 
 KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                            Backend backend) {
-  return linearKernel<LinearCrossEntropy>(getX(), getTable(), getLabels(),
-                                          bool(getBias()), getChunk(),
-                                          getIgnoreIndex(), getTf32(), backend);
+  return linearKernel<LinearCrossEntropy>(
+      getX(), getTable(), getLabels(), bool(getBias()), getChunk(),
+      getIgnoreIndex(), getVocabulary(), getTf32(), backend);
 }
 
 LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
@@ -431,10 +454,10 @@ BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                Backend backend) {
-  return withoutAccumulator(*this, linearKernel<LinearCrossEntropyGrad>(
-                                       getX(), getTable(), getLabels(),
-                                       bool(getBias()), getChunk(),
-                                       getIgnoreIndex(), getTf32(), backend));
+  return withoutAccumulator(
+      *this, linearKernel<LinearCrossEntropyGrad>(
+                 getX(), getTable(), getLabels(), bool(getBias()), getChunk(),
+                 getIgnoreIndex(), getVocabulary(), getTf32(), backend));
 }
 
 LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
@@ -472,8 +495,8 @@ BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall LinearCrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                    Backend backend) {
-  return withoutAccumulator(*this, linearKernel<LinearCrossEntropyWithGrad>(
-                                       getX(), getTable(), getLabels(),
-                                       bool(getBias()), getChunk(),
-                                       getIgnoreIndex(), getTf32(), backend));
+  return withoutAccumulator(
+      *this, linearKernel<LinearCrossEntropyWithGrad>(
+                 getX(), getTable(), getLabels(), bool(getBias()), getChunk(),
+                 getIgnoreIndex(), getVocabulary(), getTf32(), backend));
 }

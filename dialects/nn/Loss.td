@@ -14,14 +14,17 @@ def NN_CrossEntropyOp : NN_InferredOp<"cross_entropy", [
     lse(row) - logit[label]; `lse` [R] holds the rows' log-sum-exp. Both are f32
     (f64 for f64). A mean is a sum whose weight is one over the number of rows
     that count *in the whole batch*: that number is an operand so that a
-    micro-batch contributes its exact share.
+    micro-batch contributes its exact share. With `vocabulary` only so many
+    columns are classes: the others pad the rows, and nothing reads them.
 
     Constraints:
     - C1: `logits` has rank 2, `labels` one label per row; `weight` is a scalar
       of the loss's type.
+    - C2: `vocabulary` is positive and at most the number of columns.
   }];
   let arguments = (ins NN_Float:$logits, NN_Int:$labels, NN_Float:$weight,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<I64Attr>:$vocabulary);
   let results = (outs NN_Float:$loss, NN_Float:$lse);
   let assemblyFormat = [{
     $logits `,` $labels `,` $weight attr-dict
@@ -35,13 +38,16 @@ def NN_CrossEntropyGradOp : NN_InferredOp<"cross_entropy_grad", [
   let description = [{
     scale * (exp(logits - lse) - onehot(label)), zero in rows that don't count;
     may overwrite the logits. `scale` is the loss's gradient times its weight.
+    Columns from `vocabulary` on are zero.
 
     Constraints:
     - C1: as for `nn.cross_entropy`, with `lse` one number per row.
+    - C2: as there.
   }];
   let arguments = (ins NN_Float:$logits, NN_Int:$labels, NN_Float:$lse,
                        NN_Float:$scale,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<I64Attr>:$vocabulary);
   let results = (outs NN_Float:$dlogits);
   let assemblyFormat = [{
     $logits `,` $labels `,` $lse `,` $scale attr-dict
@@ -56,19 +62,22 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
     `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C], plus
     `bias` [V] in each row, without ever holding more than `chunk` rows of
     logits. A table of f32 beside 16-bit `x` is rounded to its type as it is
-    read, and with `tf32` factors of f32 are rounded to TF32.
+    read, and with `tf32` factors of f32 are rounded to TF32. With `vocabulary`
+    the other rows of the table, and places of the bias, pad the logits' rows.
 
     Constraints:
     - C1: `x` and `table` have rank 2, equal C and one element type, or the table
       f32 and `x` 16 bits, or with `tf32` f32; `labels` one label per row;
       `weight` is a scalar of the loss's type.
     - C2: `chunk` is positive.
-    - C3: `bias` is one number per class, of the loss's element type.
+    - C3: `bias` is one number per row of the table, of the loss's element type.
+    - C6: `vocabulary` is positive and at most the number of the table's rows.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, Optional<NN_Float>:$bias,
                        I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<I64Attr>:$vocabulary,
                        UnitAttr:$tf32);
   let results = (outs NN_Float:$loss, NN_Float:$lse);
   let assemblyFormat = [{
@@ -95,11 +104,13 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
     - C3: `bias` is one number per class, of the loss's element type.
     - C4: `unread` are numbers of gradients, each once, in order.
     - C5: `acc` has the type of the table's gradient, and goes without `bias`.
+    - C6: `vocabulary` as there.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
                        Optional<NN_Float>:$acc, I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<I64Attr>:$vocabulary,
                        OptionalAttr<DenseI64ArrayAttr>:$unread,
                        UnitAttr:$tf32);
   let results = (outs NN_Float:$dx, NN_Float:$dtable,
@@ -129,12 +140,14 @@ def NN_LinearCrossEntropyWithGradOp
     - C3: `bias` is one number per class, of the loss's element type.
     - C4: `unread` are numbers of gradients, each once, in order.
     - C5: `acc` has the type of the table's gradient, and goes without `bias`.
+    - C6: `vocabulary` as there.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, NN_Float:$scale,
                        Optional<NN_Float>:$bias, Optional<NN_Float>:$acc,
                        I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<I64Attr>:$vocabulary,
                        OptionalAttr<DenseI64ArrayAttr>:$unread,
                        UnitAttr:$tf32);
   let results = (outs NN_Float:$loss, NN_Float:$dx, NN_Float:$dtable,

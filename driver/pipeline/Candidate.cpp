@@ -124,6 +124,9 @@ static Expected<void> raise(Candidate &candidate) {
         createRaise(raiseOptions(options, candidate.forward.device)));
     pm.addNestedPass<func::FuncOp>(createWidenComposites());
     canonicalize(pm);
+    if (candidate.forward.device.backend == Backend::Cuda)
+      pm.addNestedPass<func::FuncOp>(
+          createPadRows({mayUseTensorCores(options.levers.name(kPrecision))}));
   }));
   PlanFigures &figures = candidate.form.figures;
   figures.lossChunk = lossChunkIn(*candidate.form.module);

@@ -200,10 +200,12 @@ void Ranges::follow(Value value, const Followed &at, int depth) {
     if (auto lookup = dyn_cast<nn::EmbeddingOp>(op); lookup && index == 1)
       add(at, rows(lookup.getTable(), 0), std::nullopt);
     else if (auto loss = dyn_cast<nn::CrossEntropyOp>(op); loss && index == 1)
-      add(at, rows(loss.getLogits(), 1), loss.getIgnoreIndex());
+      add(at, loss.getVocabulary().value_or(rows(loss.getLogits(), 1)),
+          loss.getIgnoreIndex());
     else if (auto loss = dyn_cast<nn::LinearCrossEntropyOp>(op);
              loss && index == 2)
-      add(at, rows(loss.getTable(), 0), loss.getIgnoreIndex());
+      add(at, loss.getVocabulary().value_or(rows(loss.getTable(), 0)),
+          loss.getIgnoreIndex());
     if (depth == kDepth || op->getNumResults() != 1)
       continue;
     Followed next = at;

@@ -24,7 +24,9 @@ Value tmc::frontend::meanCrossEntropy(OpBuilder &b, Location loc, Value logits,
   Value count = countLabels(b, loc, labels, ignored, element);
   Value one = nn::splat(b, loc, RankedTensorType::get({}, element), 1);
   Value weight = nn::div(b, loc, one, count);
-  return nn::CrossEntropyOp::create(b, loc, logits, labels, weight, ignored)
+  return nn::CrossEntropyOp::create(b, loc, logits, labels, weight,
+                                    b.getI64IntegerAttr(ignored),
+                                    /*vocabulary=*/nullptr)
       .getLoss();
 }
 

@@ -27,47 +27,6 @@ using namespace nn;
 // Into kernels
 //===----------------------------------------------------------------------===//
 
-/// The vector that `value` repeats along all but the innermost dimension.
-Value rowVector(Value value) {
-  auto broadcast = value.getDefiningOp<BroadcastOp>();
-  if (!broadcast || broadcast.getDims().size() != 1 ||
-      broadcast.getDims()[0] != tensorType(value).getRank() - 1)
-    return {};
-  return broadcast.getInput();
-}
-
-/// matmul + bias, through a reshape that doesn't change the rows.
-struct FoldBias : OpRewritePattern<arith::AddFOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(arith::AddFOp op,
-                                PatternRewriter &rewriter) const override {
-    for (auto [product, other] :
-         {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
-      Value bias = rowVector(other);
-      auto reshape = product.getDefiningOp<ReshapeOp>();
-      Value inner =
-          reshape && reshape->hasOneUse() ? reshape.getInput() : product;
-      auto matmul = inner.getDefiningOp<MatmulOp>();
-      if (!bias || !matmul || !matmul->hasOneUse() || matmul.getBias() ||
-          matmul.getAcc() ||
-          tensorType(matmul.getResult()).getShape().back() !=
-              tensorType(bias).getDimSize(0))
-        continue;
-      rewriter.setInsertionPoint(op);
-      auto fused = MatmulOp::create(
-          rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
-          matmul.getRhs(), bias, Value(), matmul.getLhsScale(),
-          matmul.getRhsScale(), matmul.getTransposeLhsAttr(),
-          matmul.getTransposeRhsAttr(), matmul.getTf32Attr());
-      fused->setDiscardableAttrs(matmul->getDiscardableAttrDictionary());
-      rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
-                                       tensorType(op.getResult()).getShape()));
-      return success();
-    }
-    return failure();
-  }
-};
-
 /// True if only one op reads `value` and its bytes may be overwritten: an op
 /// that is no view computes it here, or a loop carries or returns it.
 bool mayAccumulateOnto(Value value) {
@@ -146,6 +105,47 @@ bool dependsBehind(Value value, Operation *op, SetVector<Operation *> &found) {
   return true;
 }
 
+/// Whether `slice` is the first rows of its operand: they lie where it lies.
+bool isFirstRows(SliceOp slice) {
+  auto isAll = [](ArrayRef<int64_t> list, int64_t number) {
+    return llvm::all_of(list, [=](int64_t x) { return x == number; });
+  };
+  return isAll(slice.getOffsets(), 0) && isAll(slice.getSteps(), 1) &&
+         tensorType(slice.getInput()).getShape().drop_front() ==
+             tensorType(slice.getResult()).getShape().drop_front();
+}
+
+/// The gradient of a table that a padded product reads is the first rows of
+/// that product's. A lookup's gradient is added to all rows instead, since only
+/// a whole value can be accumulated onto: the other rows get nothing.
+struct AddToPaddedRows : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp sum,
+                                PatternRewriter &rewriter) const override {
+    for (auto [first, second] : {std::pair(sum.getLhs(), sum.getRhs()),
+                                 {sum.getRhs(), sum.getLhs()}}) {
+      auto slice = first.getDefiningOp<SliceOp>();
+      auto lookup = second.getDefiningOp<EmbeddingGradOp>();
+      if (!slice || !isFirstRows(slice) || !slice->hasOneUse() ||
+          !slice.getInput().hasOneUse() || !lookup || lookup.getAcc() ||
+          !lookup->hasOneUse())
+        continue;
+      rewriter.setInsertionPoint(sum);
+      Value whole = slice.getInput();
+      Value added =
+          EmbeddingGradOp::create(rewriter, lookup.getLoc(), whole.getType(),
+                                  lookup.getIds(), lookup.getGrad(), Value());
+      added.getDefiningOp()->setDiscardableAttrs(
+          lookup->getDiscardableAttrDictionary());
+      Value all = add(rewriter, sum.getLoc(), whole, added);
+      rewriter.replaceOpWithNewOp<SliceOp>(
+          sum, sum.getType(), all, slice.getOffsets(), slice.getSteps());
+      return success();
+    }
+    return failure();
+  }
+};
+
 /// A loss in chunks and its gradient become one kernel, which computes the
 /// logits once. Only the gradient may read the log-sum-exps, because the kernel
 /// doesn't store them.
@@ -160,6 +160,7 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         loss.getLabels() != op.getLabels() || loss.getBias() != op.getBias() ||
         loss.getChunk() != op.getChunk() ||
         loss.getIgnoreIndex() != op.getIgnoreIndex() ||
+        loss.getVocabulary() != op.getVocabulary() ||
         loss.getTf32() != op.getTf32())
       return failure();
     // If the gradient's scale depends on the loss, the gradient must run after
@@ -174,8 +175,8 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
     auto both = LinearCrossEntropyWithGradOp::create(
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
         loss.getWeight(), op.getScale(), loss.getBias(), op.getAcc(),
-        loss.getChunkAttr(), loss.getIgnoreIndexAttr(), /*unread=*/nullptr,
-        op.getTf32Attr());
+        loss.getChunkAttr(), loss.getIgnoreIndexAttr(),
+        loss.getVocabularyAttr(), /*unread=*/nullptr, op.getTf32Attr());
     both->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
     rewriter.replaceOp(op, both->getResults().drop_front());
     rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());
@@ -208,25 +209,36 @@ struct FoldWidening : OpRewritePattern<CrossEntropyOp> {
   }
 };
 
-/// Its gradient rounds its result, if all readers round it.
+/// Its gradient rounds its result, if all readers round it, but for sums of
+/// rows, the gradient of a bias: these read what the products read.
 struct FoldRounding : OpRewritePattern<CrossEntropyGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(CrossEntropyGradOp op,
                                 PatternRewriter &rewriter) const override {
     Value narrow = narrowLogits(op.getLogits());
-    if (!narrow || op->use_empty() ||
+    if (!narrow)
+      return failure();
+    auto rounds = [&](Operation *user) {
+      return isa<arith::TruncFOp>(user) &&
+             user->getResult(0).getType() == narrow.getType();
+    };
+    if (!llvm::any_of(op->getUsers(), rounds) ||
         !llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return isa<arith::TruncFOp>(user) &&
-                 user->getResult(0).getType() == narrow.getType();
+          return rounds(user) || isa<ReduceOp>(user);
         }))
       return failure();
     auto rounded = CrossEntropyGradOp::create(
         rewriter, op.getLoc(), narrow, op.getLabels(), op.getLse(),
-        op.getScale(), op.getIgnoreIndexAttr());
+        op.getScale(), op.getIgnoreIndexAttr(), op.getVocabularyAttr());
     rounded->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
-      rewriter.replaceOp(user, rounded);
-    rewriter.eraseOp(op);
+      if (rounds(user))
+        rewriter.replaceOp(user, rounded);
+    if (!op->use_empty())
+      rewriter.replaceOp(
+          op, convertTo(rewriter, op.getLoc(), rounded, rewriter.getF32Type()));
+    else
+      rewriter.eraseOp(op);
     return success();
   }
 };
@@ -517,7 +529,7 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
     });
     RewritePatternSet patterns(c);
     patterns
-        .add<FoldBias, FoldAccumulator, FoldLossIntoGrad, FoldWidening,
+        .add<AddToPaddedRows, FoldAccumulator, FoldLossIntoGrad, FoldWidening,
              FoldRounding, MarkUnread<LinearCrossEntropyGradOp>,
              MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
              FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,

@@ -20,15 +20,12 @@ namespace tmc {
 namespace {
 using train::TrainDialect;
 
-/// True if a product multiplies `value`, possibly after moves of its elements.
-bool isMultiplied(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (movesOnly(user))
-      return isMultiplied(user->getResult(0));
-    auto product = dyn_cast<PrecisionOpInterface>(user);
-    return product &&
-           llvm::is_contained(product.getFactors(), use.getOperandNumber());
+/// True if a product reads `value`, as a factor or a bias, possibly after moves
+/// of its elements or beside zeros.
+bool isReadByProduct(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return movesOrPads(user) ? isReadByProduct(user->getResult(0))
+                             : isa<PrecisionOpInterface>(user);
   });
 }
 
@@ -62,14 +59,14 @@ private:
 
   void keep(train::StepOp step, BlockArgument param,
             ArrayRef<arith::TruncFOp> casts) {
-    const auto *multiplied = llvm::find_if(
-        casts, [](arith::TruncFOp cast) { return isMultiplied(cast); });
+    const auto *read = llvm::find_if(
+        casts, [](arith::TruncFOp cast) { return isReadByProduct(cast); });
     Operation *update = updateOf(step, param);
-    if (multiplied == casts.end() || !update ||
+    if (read == casts.end() || !update ||
         !update->hasTrait<train::UpdateRule>())
       return;
     // An update writes one copy: casts to another type stay.
-    Type type = arith::TruncFOp(*multiplied).getType();
+    Type type = arith::TruncFOp(*read).getType();
     BlockArgument copy = addCopy(step, param.getArgNumber(), type);
     for (arith::TruncFOp cast : casts)
       if (cast.getType() == type) {

@@ -148,7 +148,8 @@ struct RaiseSum : OpRewritePattern<ReduceOp> {
     Value weight =
         splat(b, op.getLoc(), RankedTensorType::get({}, sums), -factor);
     auto loss = CrossEntropyOp::create(b, op.getLoc(), logits, labels, weight,
-                                       b.getI64IntegerAttr(ignored));
+                                       b.getI64IntegerAttr(ignored),
+                                       /*vocabulary=*/nullptr);
     b.replaceOp(op, loss.getLoss());
     return success();
   }
@@ -172,9 +173,9 @@ template <typename OpTy> struct TakeFactor : OpRewritePattern<OpTy> {
         weight = operands[0] == weight ? operands[1] : operands[0];
       else
         weight = clonePointwise(b, op, operands);
-      auto fresh = CrossEntropyOp::create(b, loss.getLoc(), loss.getLogits(),
-                                          loss.getLabels(), weight,
-                                          loss.getIgnoreIndexAttr());
+      auto fresh = CrossEntropyOp::create(
+          b, loss.getLoc(), loss.getLogits(), loss.getLabels(), weight,
+          loss.getIgnoreIndexAttr(), loss.getVocabularyAttr());
       b.replaceAllUsesWith(loss.getLse(), fresh.getLse());
       b.replaceOp(op, fresh.getLoss());
       return success();
@@ -301,7 +302,7 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
     auto linear = LinearCrossEntropyOp::create(
         b, op.getLoc(), rowsOf(b, op.getLoc(), *found), product.getRhs(),
         op.getLabels(), op.getWeight(), bias, b.getI64IntegerAttr(chunks.rows),
-        op.getIgnoreIndexAttr());
+        op.getIgnoreIndexAttr(), op.getVocabularyAttr());
     b.replaceOp(op, linear.getResults());
     return success();
   }

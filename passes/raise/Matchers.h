@@ -88,6 +88,8 @@ struct LossChunks {
 };
 void populateRaiseLosses(mlir::RewritePatternSet &patterns, LossChunks chunks);
 void populateRaiseMatmul(mlir::RewritePatternSet &patterns);
+/// For after all that reads a sum with a bias.
+void populateRaiseBias(mlir::RewritePatternSet &patterns);
 void populateRaiseNorms(mlir::RewritePatternSet &patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet &patterns);
 

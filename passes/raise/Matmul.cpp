@@ -1,9 +1,12 @@
-// Matmul.cpp - a product that reads an operand transposed, by its flag.
+// Matmul.cpp - a product that reads an operand transposed, by its flag, and one
+// that adds a bias.
 
 #include "passes/raise/Matchers.h"
 #include "passes/raise/ViewMap.h"
 
 #include "dialects/nn/Builders.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -23,7 +26,49 @@ static std::optional<ViewMap> matrixTransposed(Value value) {
   return view;
 }
 
+/// The vector that `value` repeats along all but the innermost dimension.
+static Value rowVector(Value value) {
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  if (!broadcast || broadcast.getDims().size() != 1 ||
+      broadcast.getDims()[0] != tensorType(value).getRank() - 1)
+    return {};
+  return broadcast.getInput();
+}
+
 namespace {
+
+/// matmul + bias, through a reshape that doesn't change the rows. A 16-bit
+/// product then rounds once, behind the bias, as PyTorch's autocast does.
+struct FoldBias : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto [product, other] :
+         {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+      Value bias = rowVector(other);
+      auto reshape = product.getDefiningOp<ReshapeOp>();
+      Value inner =
+          reshape && reshape->hasOneUse() ? reshape.getInput() : product;
+      auto matmul = inner.getDefiningOp<MatmulOp>();
+      if (!bias || !matmul || !matmul->hasOneUse() || matmul.getBias() ||
+          matmul.getAcc() ||
+          tensorType(matmul.getResult()).getShape().back() !=
+              tensorType(bias).getDimSize(0))
+        continue;
+      rewriter.setInsertionPoint(op);
+      auto fused = MatmulOp::create(
+          rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
+          matmul.getRhs(), bias, Value(), matmul.getLhsScale(),
+          matmul.getRhsScale(), matmul.getTransposeLhsAttr(),
+          matmul.getTransposeRhsAttr(), matmul.getTf32Attr());
+      fused->setDiscardableAttrs(matmul->getDiscardableAttrDictionary());
+      rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
+                                       tensorType(op.getResult()).getShape()));
+      return success();
+    }
+    return failure();
+  }
+};
 
 struct FoldTranspose : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -56,4 +101,8 @@ struct FoldTranspose : OpRewritePattern<MatmulOp> {
 
 void tmc::populateRaiseMatmul(RewritePatternSet &patterns) {
   patterns.add<FoldTranspose>(patterns.getContext());
+}
+
+void tmc::populateRaiseBias(RewritePatternSet &patterns) {
+  patterns.add<FoldBias>(patterns.getContext());
 }

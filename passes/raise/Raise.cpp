@@ -35,6 +35,7 @@ struct Raise : impl::RaiseBase<Raise> {
     populateRaiseAttention(whole);
     populateViewPatterns(whole);
     populateRaiseMatmul(whole);
+    populateRaiseBias(whole); // A loss's product with a bias is raised above.
     // Constants aren't folded: masks are recognised by the ops that compute
     // them.
     GreedyRewriteConfig config;

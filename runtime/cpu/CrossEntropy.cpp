@@ -141,7 +141,7 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   cpu::withLogits(p.type, [&](auto like) {
     const auto *logits = static_cast<const decltype(like) *>(operand(ins, 0));
     parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
-      const auto *row = logits + r * p.vocabulary;
+      const auto *row = logits + r * p.width();
       lse[r] = cpu::rowLogSumExp(row, p.vocabulary);
       const int64_t label = cpu::indexAt(labels, p.labelType, r);
       if (label >= 0 && label < p.vocabulary)
@@ -170,13 +170,13 @@ void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
     T *dlogits = static_cast<T *>(result(outs, 0));
     parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
       const int64_t label = cpu::indexAt(labels, p.labelType, r);
-      T *out = dlogits + r * p.vocabulary;
-      if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary)
-        std::memset(static_cast<void *>(out), 0,
-                    size_t(p.vocabulary) * sizeof(T));
-      else
-        cpu::rowGradient(logits + r * p.vocabulary, out, p.vocabulary, label,
+      T *out = dlogits + r * p.width();
+      const bool counts =
+          label != p.ignoreIndex && label >= 0 && label < p.vocabulary;
+      if (counts)
+        cpu::rowGradient(logits + r * p.width(), out, p.vocabulary, label,
                          lse[r], scale);
+      std::fill(counts ? out + p.vocabulary : out, out + p.width(), T{});
     });
   });
 }

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kBlock)
               DeviceFault *fault) {
   __shared__ float shared[kBlock];
   const int64_t row = blockIdx.x;
-  const StoredIn x = logits.shifted(row * rule.vocabulary);
+  const StoredIn x = logits.shifted(row * rule.width);
 
   float top = -INFINITY;
   x.visit([&](auto *at) {
@@ -76,20 +76,20 @@ __global__ void __launch_bounds__(kBlock)
     gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
                   const float *scale, T *dlogits, int64_t stride) {
   const int64_t row = blockIdx.x;
-  const StoredIn x = logits.shifted(row * rule.vocabulary);
+  const StoredIn x = logits.shifted(row * rule.width);
   T *dx = dlogits + row * stride;
   int64_t label = 0;
   const bool counts = labelCounts(rule, row, label);
   const float shift = lse[rule.firstRow + row], factor = *scale;
-  for (int64_t i0 = 0; i0 < rule.vocabulary; i0 += kBlock) {
+  for (int64_t i0 = 0; i0 < rule.width; i0 += kBlock) {
     const int64_t i = i0 + threadIdx.x;
     float p = 0;
-    if (i < rule.vocabulary)
+    if (i < rule.vocabulary && counts)
       p = factor * expf(x.at(i) - shift);
     if constexpr (isNarrow<T>)
       __syncthreads();
-    if (i < rule.vocabulary)
-      storeLanes<1>(dx + i, !counts ? 0.0f : i == label ? p - factor : p);
+    if (i < rule.width)
+      storeLanes<1>(dx + i, counts && i == label ? p - factor : p);
   }
 }
 
@@ -162,7 +162,7 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   cuda::Queue queue(*state_->device, stream, "cross_entropy");
   float *losses = static_cast<float *>(scratch);
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
-                             p.ignoreIndex, 0};
+                             p.ignoreIndex,   0,           p.width()};
   cuda::rowLosses(queue, rule, {operand(ins, 0), p.type}, p.rows,
                   static_cast<float *>(result(outs, 1)), losses);
   cuda::weightedLoss(queue, losses, p.rows,
@@ -184,11 +184,11 @@ void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "cross_entropy_grad");
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
-                             p.ignoreIndex, 0};
+                             p.ignoreIndex,   0,           p.width()};
   cuda::rowGradients(queue, rule, {operand(ins, 0), p.type}, p.rows,
                      static_cast<const float *>(operand(ins, 2)),
                      static_cast<const float *>(operand(ins, 3)),
-                     {result(outs, 0), p.type, p.vocabulary});
+                     {result(outs, 0), p.type, p.width()});
 }
 
 } // namespace tmc

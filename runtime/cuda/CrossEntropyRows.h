@@ -16,11 +16,12 @@
 namespace tmc::cuda {
 
 /// The rule for counting rows. `firstRow` is the number of row 0 in the whole
-/// batch.
+/// batch. A row of logits has `width` columns, of which the first are the
+/// vocabulary.
 struct LabelRule {
   const void *labels; // of the whole batch
   DType type;
-  int64_t vocabulary, ignoreIndex, firstRow;
+  int64_t vocabulary, ignoreIndex, firstRow, width;
 };
 
 /// Rows of floats, `stride` elements from one to the next.
@@ -41,8 +42,9 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
                   const float *weight, float *loss, bool accumulate);
 
 /// dlogits = scale * (exp(logits - lse) - [label]), rounded once, 0 in rows
-/// that don't count. dlogits may be in the place of the logits, and may be
-/// narrower: then each of its rows begins where the row of the logits begins.
+/// that don't count and behind the vocabulary. dlogits may be in the place of
+/// the logits, and may be narrower: then each of its rows begins where the row
+/// of the logits begins.
 void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   int64_t rows, const float *lse, const float *scale,
                   const StoredRows &dlogits);

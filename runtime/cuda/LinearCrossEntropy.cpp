@@ -65,19 +65,19 @@ struct Pieces {
   Pieces(const LinearCrossEntropyParams &p, void *base) {
     char *at = static_cast<char *>(base);
     logits = reinterpret_cast<float *>(at);
-    at += alignScratch(std::min(p.chunkRows, p.rows) * p.vocabulary * 4);
+    at += alignScratch(std::min(p.chunkRows, p.rows) * p.width() * 4);
     losses = reinterpret_cast<float *>(at);
     product = at + alignScratch(p.rows * 4);
   }
   static int64_t bytesBeforeProduct(const LinearCrossEntropyParams &p) {
-    return alignScratch(std::min(p.chunkRows, p.rows) * p.vocabulary * 4) +
+    return alignScratch(std::min(p.chunkRows, p.rows) * p.width() * 4) +
            alignScratch(p.rows * 4);
   }
 };
 
 /// The row stride of the logits' gradient, in elements.
 int64_t gradientStride(const LinearCrossEntropyParams &p) {
-  return p.vocabulary * (4 / sizeOf(p.type));
+  return p.width() * (4 / sizeOf(p.type));
 }
 StoredRows gradientOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
   return {pieces.logits, p.type, gradientStride(p)};
@@ -114,8 +114,7 @@ struct Products {
     const int64_t before = bytesBefore(p, r0);
     const StoredRows gradient = gradientOf(p, pieces);
     if (to.dbias)
-      addRows(queue, gradient, rows, p.vocabulary, to.dbias,
-              accumulate || r0 > 0);
+      addRows(queue, gradient, rows, p.width(), to.dbias, accumulate || r0 > 0);
     if (to.dx)
       dx.run(queue, rows, gradient.data, w, nullptr,
              static_cast<char *>(to.dx) + before, pieces.product, false);
@@ -133,7 +132,7 @@ struct Products {
         !s)
       return s;
     const int64_t left = p.scratchBytes - Pieces::bytesBeforeProduct(p);
-    const int64_t v = p.vocabulary, c = p.channels;
+    const int64_t v = p.width(), c = p.channels;
     auto shape = [&](DType out, int64_t m, int64_t n, int64_t k,
                      bool transposeLhs, bool transposeRhs) {
       Matmul::Params q{};
@@ -194,10 +193,11 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     state_->makeLogits(queue, p, x, operand(ins, 1),
                        p.bias ? operand(ins, 4) : nullptr, r0, rows, pieces);
-    cuda::rowLosses(
-        queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        {pieces.logits, DType::F32}, rows,
-        static_cast<float *>(result(outs, 1)), pieces.losses);
+    cuda::rowLosses(queue,
+                    {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex,
+                     r0, p.width()},
+                    {pieces.logits, DType::F32}, rows,
+                    static_cast<float *>(result(outs, 1)), pieces.losses);
   }
   cuda::weightedLoss(queue, pieces.losses, p.rows,
                      static_cast<const float *>(operand(ins, 3)),
@@ -227,12 +227,13 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
                        rows, pieces);
-    cuda::rowGradients(
-        queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        {pieces.logits, DType::F32}, rows,
-        static_cast<const float *>(operand(ins, 3)),
-        static_cast<const float *>(operand(ins, 4)),
-        cuda::gradientOf(p, pieces));
+    cuda::rowGradients(queue,
+                       {operand(ins, 2), p.labelType, p.vocabulary,
+                        p.ignoreIndex, r0, p.width()},
+                       {pieces.logits, DType::F32}, rows,
+                       static_cast<const float *>(operand(ins, 3)),
+                       static_cast<const float *>(operand(ins, 4)),
+                       cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
   }
 }
@@ -264,7 +265,7 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     const cuda::LabelRule rule{operand(ins, 2), p.labelType, p.vocabulary,
-                               p.ignoreIndex, r0};
+                               p.ignoreIndex,   r0,          p.width()};
     const cuda::StoredIn logits{pieces.logits, DType::F32};
     state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
                        rows, pieces);

@@ -117,7 +117,8 @@ static FailureOr<Val> crossEntropyOf(Site &s, const Rows &rows, Value logits) {
   Type element = nn::accumulationType(nn::tensorType(logits).getElementType());
   Value one = nn::splat(s.b, s.loc, RankedTensorType::get({}, element), 1);
   return Val(nn::CrossEntropyOp::create(s.b, s.loc, logits, rows.labels, one,
-                                        rows.ignored)
+                                        s.b.getI64IntegerAttr(rows.ignored),
+                                        /*vocabulary=*/nullptr)
                  .getLoss());
 }
 

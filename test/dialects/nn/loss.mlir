@@ -225,3 +225,48 @@ func.func @linear_cross_entropy_with_grad_c5(%x: tensor<4x2xf32>, %t: tensor<3x2
   %0:4 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %w bias(%b) acc(%a) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>, tensor<3xf32>, tensor<3x2xf32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<3xf32>)
   return
 }
+
+// -----
+
+func.func @cross_entropy_c2(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %w: tensor<f32>) {
+  // expected-error @below {{has 4 classes in rows of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.cross_entropy %x, %l, %w {vocabulary = 4 : i64} : (tensor<4x3xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_c2(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %e: tensor<4xf32>, %w: tensor<f32>) {
+  // expected-error @below {{has 0 classes in rows of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.cross_entropy_grad %x, %l, %e, %w {vocabulary = 0 : i64} : (tensor<4x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c6(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>) {
+  // expected-error @below {{has 4 classes in rows of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.linear_cross_entropy %x, %t, %l, %w {chunk = 2 : i64, vocabulary = 4 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_grad_c6(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %e: tensor<4xf32>, %w: tensor<f32>) {
+  // expected-error @below {{has -1 classes in rows of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %w {chunk = 2 : i64, vocabulary = -1 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_with_grad_c6(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>) {
+  // expected-error @below {{has 5 classes in rows of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %w {chunk = 2 : i64, vocabulary = 5 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}

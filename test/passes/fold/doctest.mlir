@@ -1,45 +1,5 @@
 // RUN: tmc-opt %s -tmc-fold-into-kernels -split-input-file | FileCheck %s
 
-// CHECK-LABEL: @bias
-// CHECK-NEXT: %[[Y:.*]] = nn.matmul %arg0, %arg1 bias(%arg2)
-// CHECK-NEXT: return %[[Y]]
-func.func @bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<8x6xf32> {
-  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-  %r = nn.broadcast %b to [1] : (tensor<6xf32>) -> tensor<8x6xf32>
-  %y = arith.addf %p, %r : tensor<8x6xf32>
-  return %y : tensor<8x6xf32>
-}
-
-// -----
-
-// On the left, and behind a reshape that keeps the rows: 8 = 2 * 4.
-// CHECK-LABEL: @bias_left_of_reshape
-// CHECK: %[[P:.*]] = nn.matmul %arg0, %arg1 bias(%arg2)
-// CHECK: nn.reshape %[[P]] : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
-// CHECK-NOT: arith.addf
-func.func @bias_left_of_reshape(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<2x4x6xf32> {
-  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-  %q = nn.reshape %p : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
-  %r = nn.broadcast %b to [2] : (tensor<6xf32>) -> tensor<2x4x6xf32>
-  %y = arith.addf %r, %q : tensor<2x4x6xf32>
-  return %y : tensor<2x4x6xf32>
-}
-
-// -----
-
-// Not a bias: another reader wants the product without it.
-// CHECK-LABEL: @bias_of_a_shared_product
-// CHECK-NOT: bias
-// CHECK: arith.addf
-func.func @bias_of_a_shared_product(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
-  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-  %r = nn.broadcast %b to [1] : (tensor<6xf32>) -> tensor<8x6xf32>
-  %y = arith.addf %p, %r : tensor<8x6xf32>
-  return %p, %y : tensor<8x6xf32>, tensor<8x6xf32>
-}
-
-// -----
-
 // The second product adds onto the first one's bytes.
 // CHECK-LABEL: @accumulate
 // CHECK: %[[A:.*]] = nn.matmul %arg0, %arg1 :
@@ -292,4 +252,36 @@ func.func @loss_with_a_bias_adds_nothing(%x: tensor<4x3xf32>, %w: tensor<5x3xf32
   %dx, %dw, %db = nn.linear_cross_entropy_grad %x, %w, %y, %e, %n bias(%b) {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>)
   %s = arith.addf %before, %dw : tensor<5x3xf32>
   return %dx, %s, %db : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>
+}
+
+// -----
+
+// The first rows of a padded table's gradient: the lookup's gradient is added
+// to all rows, and the slice comes last.
+// CHECK-LABEL: @lookup_onto_padded_rows
+// CHECK: %[[P:.*]] = nn.matmul %arg0, %arg1 transpose_lhs : {{.*}} -> tensor<8x4xf32>
+// CHECK: %[[E:.*]] = nn.embedding_grad %arg2, %arg3 acc(%[[P]]) : {{.*}} -> tensor<8x4xf32>
+// CHECK: %[[S:.*]] = nn.slice %[[E]] [0, 0] step [1, 1] : (tensor<8x4xf32>) -> tensor<5x4xf32>
+// CHECK: return %[[S]]
+func.func @lookup_onto_padded_rows(%d: tensor<6x8xf32>, %x: tensor<6x4xf32>, %i: tensor<6xi64>, %g: tensor<6x4xf32>) -> tensor<5x4xf32> {
+  %p = nn.matmul %d, %x transpose_lhs : (tensor<6x8xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>
+  %s = nn.slice %p [0, 0] step [1, 1] : (tensor<8x4xf32>) -> tensor<5x4xf32>
+  %e = nn.embedding_grad %i, %g : (tensor<6xi64>, tensor<6x4xf32>) -> tensor<5x4xf32>
+  %a = arith.addf %s, %e : tensor<5x4xf32>
+  return %a : tensor<5x4xf32>
+}
+
+// -----
+
+// A bias's gradient reads the rounded gradient, too.
+// CHECK-LABEL: @rounded_beside_a_sum
+// CHECK: %[[D:.*]] = nn.cross_entropy_grad {{.*}} -> tensor<4x5xbf16>
+// CHECK: %[[W:.*]] = arith.extf %[[D]]
+// CHECK: nn.reduce sum %[[W]] over [0]
+func.func @rounded_beside_a_sum(%x: tensor<4x5xbf16>, %y: tensor<4xi64>, %e: tensor<4xf32>, %s: tensor<f32>) -> (tensor<4x5xbf16>, tensor<5xf32>) {
+  %w = arith.extf %x : tensor<4x5xbf16> to tensor<4x5xf32>
+  %g = nn.cross_entropy_grad %w, %y, %e, %s : (tensor<4x5xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x5xf32>
+  %n = arith.truncf %g : tensor<4x5xf32> to tensor<4x5xbf16>
+  %r = nn.reduce sum %g over [0] : (tensor<4x5xf32>) -> tensor<5xf32>
+  return %n, %r : tensor<4x5xbf16>, tensor<5xf32>
 }

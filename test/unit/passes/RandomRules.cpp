@@ -496,23 +496,31 @@ static void crossEntropy(GraphBuilder &g) {
   int64_t rows = tensorType(x).getDimSize(0),
           width = tensorType(x).getDimSize(1);
   bool isLinear = g.random.below(3) == 0;
-  int64_t classes = isLinear ? g.size() : width;
+  const int64_t columns = isLinear ? g.size() : width;
+  // Some columns only pad the rows.
+  const int64_t classes = columns > 1 && g.random.below(3) == 0
+                              ? g.random.between(1, columns)
+                              : columns;
+  IntegerAttr vocabulary =
+      classes < columns ? g.b.getI64IntegerAttr(classes) : IntegerAttr();
   Value labels = g.batch(g.tensor({rows}, g.b.getI64Type()), classes);
   Value weight = nn::splat(g.b, g.loc, g.tensor({}), 1.0 / rows);
   IntegerAttr ignored =
       g.b.getI64IntegerAttr(g.random.coin() ? -100 : classes - 1);
   if (isLinear) {
     IntegerAttr chunk = g.b.getI64IntegerAttr(g.random.between(1, 4));
-    Value bias = g.random.coin() ? g.param({classes}) : Value();
-    Value table = g.param({classes, width});
-    Value loss = nn::LinearCrossEntropyOp::create(g.b, g.loc, x, table, labels,
-                                                  weight, bias, chunk, ignored)
-                     .getLoss();
+    Value bias = g.random.coin() ? g.param({columns}) : Value();
+    Value table = g.param({columns, width});
+    Value loss =
+        nn::LinearCrossEntropyOp::create(g.b, g.loc, x, table, labels, weight,
+                                         bias, chunk, ignored, vocabulary)
+            .getLoss();
     // The gradient of a square waits for the loss.
     bool squared = g.random.coin() && !g.options.batchSafe;
     return g.addLoss(squared ? nn::mul(g.b, g.loc, loss, loss) : loss);
   }
-  g.addLoss(nn::CrossEntropyOp::create(g.b, g.loc, x, labels, weight, ignored)
+  g.addLoss(nn::CrossEntropyOp::create(g.b, g.loc, x, labels, weight, ignored,
+                                       vocabulary)
                 .getLoss());
 }
 

@@ -73,6 +73,69 @@ TEST(CrossEntropy, AgreesWithTheReference) {
   }
 }
 
+TEST(CrossEntropy, LooksAtNoColumnBehindTheVocabulary) {
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t columns : {8, 64, 72, 1008}) {
+    const int64_t rows = 5, vocabulary = columns - 7;
+    CrossEntropyParams p{.type = DType::F32,
+                         .labelType = DType::I64,
+                         .rows = rows,
+                         .vocabulary = vocabulary,
+                         .ignoreIndex = -100,
+                         .scratchBytes = 0};
+    CrossEntropyParams padded = p;
+    padded.columns = columns;
+    Floats logits = randomFloats(rows * vocabulary, 1, 5),
+           wide(rows * columns, bad);
+    Longs labels = randomLongs(rows, vocabulary, 2);
+    labels[3] = -100;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t v = 0; v < vocabulary; ++v)
+        wide[r * columns + v] = logits[r * vocabulary + v];
+    const float weight = 0.25f;
+    Floats lse(rows), sameLse(rows), grad(rows * vocabulary),
+        wideGrad(rows * columns, bad);
+    float loss = 0, sameLoss = 0;
+    runKernel<CrossEntropy>(2, p, {logits, labels, &weight}, {&loss, lse});
+    runKernel<CrossEntropy>(2, padded, {wide, labels, &weight},
+                            {&sameLoss, sameLse});
+    EXPECT_EQ(loss, sameLoss);
+    EXPECT_TRUE(lse.sameBits(sameLse));
+    runKernel<CrossEntropyGrad>(2, p, {logits, labels, lse, &weight}, {grad});
+    runKernel<CrossEntropyGrad>(2, padded, {wide, labels, lse, &weight},
+                                {wideGrad});
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t v = 0; v < columns; ++v)
+        EXPECT_EQ(wideGrad[r * columns + v],
+                  v < vocabulary ? grad[r * vocabulary + v] : 0);
+    runKernel<CrossEntropyGrad>(1, padded, {wide, labels, lse, &weight},
+                                {wide});
+    EXPECT_TRUE(wide.sameBits(wideGrad)) << "in place";
+  }
+}
+
+TEST(CrossEntropy, ALabelBehindTheVocabularyIsAFault) {
+  auto device = makeDevice(1);
+  CrossEntropyParams p{.type = DType::F32,
+                       .labelType = DType::I64,
+                       .rows = 1,
+                       .vocabulary = 5,
+                       .ignoreIndex = -100,
+                       .columns = 8,
+                       .scratchBytes = 64};
+  CrossEntropy kernel(p);
+  ASSERT_TRUE(kernel.prepare(*device));
+  Floats logits = randomFloats(8, 1), lse(1), scratch(16);
+  Longs labels(1, 6);
+  const float weight = 1;
+  float loss = 0;
+  kernel.run(device->compute(), {logits, labels, &weight}, {&loss, lse},
+             scratch.get());
+  ASSERT_TRUE(device->synchronize());
+  EXPECT_TRUE(device->compute().fault.set);
+  EXPECT_EQ(device->compute().fault.limit, 5);
+}
+
 TEST(CrossEntropy, SurvivesExtremeLogits) {
   CrossEntropyParams p{.type = DType::F32,
                        .labelType = DType::I64,

@@ -49,3 +49,11 @@ func.func @linear_cross_entropy_with_grad_acc(%x: tensor<8x2xf64>, %t: tensor<3x
   %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s acc(%a) {chunk = 3 : i64} : (tensor<8x2xf64>, tensor<3x2xf64>, tensor<8xi64>, tensor<f64>, tensor<f64>, tensor<3x2xf64>) -> (tensor<f64>, tensor<8x2xf64>, tensor<3x2xf64>)
   return %0#0, %0#1, %0#2 : tensor<f64>, tensor<8x2xf64>, tensor<3x2xf64>
 }
+func.func @cross_entropy_padded(%x: tensor<4x5xf64>, %l: tensor<4xi64> {test.below = 3}, %w: tensor<f64>) -> (tensor<f64>, tensor<4xf64> {test.constant}) {
+  %0:2 = nn.cross_entropy %x, %l, %w {vocabulary = 3 : i64} : (tensor<4x5xf64>, tensor<4xi64>, tensor<f64>) -> (tensor<f64>, tensor<4xf64>)
+  return %0#0, %0#1 : tensor<f64>, tensor<4xf64>
+}
+func.func @linear_cross_entropy_padded(%x: tensor<4x2xf64>, %t: tensor<4x2xf64>, %l: tensor<4xi64> {test.below = 3}, %w: tensor<f64>, %b: tensor<4xf64>) -> (tensor<f64>, tensor<4xf64> {test.constant}) {
+  %0:2 = nn.linear_cross_entropy %x, %t, %l, %w bias(%b) {chunk = 3 : i64, vocabulary = 3 : i64} : (tensor<4x2xf64>, tensor<4x2xf64>, tensor<4xi64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>)
+  return %0#0, %0#1 : tensor<f64>, tensor<4xf64>
+}
