@@ -4,7 +4,8 @@
 // block's piece, or every kBlock-th run of eight if one quad of random numbers
 // rounds a run. Scalar factors are computed in f64 and rounded once, by one
 // thread of each block. The sum of squares is a separate pass: one block per
-// kUpdateTile elements, and a last block adds the partial sums by a fixed tree.
+// kUpdateTile elements, and a last block adds the partial sums by a fixed tree
+// if there are several.
 //
 //===----------------------------------------------------------------------===//
 
@@ -151,10 +152,11 @@ __global__ void __launch_bounds__(kBlock)
       });
 }
 
-/// partial[block] = the sum of squares of one part.
+/// partial[block] = the sum of squares of one part; the only part's is *out.
 template <typename T>
 __global__ void __launch_bounds__(kSumBlock)
-    squareParts(const T *__restrict__ x, int64_t count, double *partial) {
+    squareParts(const T *__restrict__ x, int64_t count, double *partial,
+                float *out) {
   __shared__ double shared[kSumBlock];
   const int64_t begin = int64_t(blockIdx.x) * kUpdateTile;
   const int64_t end = begin + kUpdateTile < count ? begin + kUpdateTile : count;
@@ -164,7 +166,11 @@ __global__ void __launch_bounds__(kSumBlock)
     sum = fmaf(value, value, sum);
   }
   const double total = blockReduce(double(sum), shared, AddOp{});
-  if (threadIdx.x == 0)
+  if (threadIdx.x != 0)
+    return;
+  if (gridDim.x == 1)
+    *out = float(total);
+  else
     partial[blockIdx.x] = total;
 }
 
@@ -228,8 +234,9 @@ void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
   double *partial = static_cast<double *>(scratch);
   const int64_t parts = ceilDivide(count, kUpdateTile);
   launch(queue, squareParts<T>, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
-         count, partial);
-  launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
+         count, partial, out);
+  if (parts != 1)
+    launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
 }
 template void squareSum(Queue &, const float *, int64_t, void *, float *);
 template void squareSum(Queue &, const bf16 *, int64_t, void *, float *);

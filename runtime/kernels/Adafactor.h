@@ -62,7 +62,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend);
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     // A matrix has the sums of its rows and columns, and their means.
-    return (params.rows > 0 ? 7 : 3) + squareSumLaunches(wanted[3]);
+    return (params.rows > 0 ? 7 : 3) +
+           squareSumLaunches(params.count, wanted[3]);
   }
   TMC_KERNEL(Adafactor)
 };

@@ -35,8 +35,11 @@ inline int64_t squareSumScratchBytes(int64_t count) {
   return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
 }
 
-/// Kernels on cuda: one for the partials, and one for their sum.
-constexpr int64_t squareSumLaunches(bool isWanted) { return isWanted ? 2 : 0; }
+/// Kernels on cuda: one for the partials, and one for their sum if there are
+/// several.
+constexpr int64_t squareSumLaunches(int64_t count, bool isWanted) {
+  return isWanted ? 1 + (count > kUpdateTile) : 0;
+}
 /// The most square sums that one kernel of cuda adds.
 constexpr int64_t kNormPiece = 256;
 
@@ -84,8 +87,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
-  static int64_t cudaLaunches(const Params &, Wanted wanted) {
-    return 1 + squareSumLaunches(wanted[3]);
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return 1 + squareSumLaunches(params.count, wanted[3]);
   }
   TMC_KERNEL(AdamW)
 };
@@ -109,8 +112,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
-  static int64_t cudaLaunches(const Params &, Wanted wanted) {
-    return 1 + squareSumLaunches(wanted[5]);
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return 1 + squareSumLaunches(params.count, wanted[5]);
   }
   TMC_KERNEL(AdamW8bit)
 };
@@ -132,8 +135,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
-  static int64_t cudaLaunches(const Params &, Wanted wanted) {
-    return 1 + squareSumLaunches(wanted[5]);
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return 1 + squareSumLaunches(params.count, wanted[5]);
   }
   TMC_KERNEL(AdamW4bit)
 };
@@ -167,8 +170,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
-  static int64_t cudaLaunches(const Params &, Wanted wanted) {
-    return 1 + squareSumLaunches(wanted[2]);
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return 1 + squareSumLaunches(params.count, wanted[2]);
   }
   TMC_KERNEL(Lion)
 };
@@ -201,8 +204,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
-  static int64_t cudaLaunches(const Params &, Wanted wanted) {
-    return 1 + squareSumLaunches(wanted[2]);
+  static int64_t cudaLaunches(const Params &params, Wanted wanted) {
+    return 1 + squareSumLaunches(params.count, wanted[2]);
   }
   TMC_KERNEL(Sgd)
 };
@@ -223,8 +226,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
-  static int64_t cudaLaunches(const Params &, Wanted) {
-    return squareSumLaunches(true);
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return squareSumLaunches(params.count, true);
   }
   TMC_KERNEL(SquareSum)
 };
