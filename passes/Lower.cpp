@@ -347,7 +347,7 @@ private:
     int64_t flops = call.flops >= 0 ? call.flops : cost ? cost.getFlops() : 0;
     uint64_t places = 0;
     for (auto [place, out] : llvm::enumerate(outOrder))
-      places |= uint64_t(out >= 0) << place;
+      places |= place < 64 ? uint64_t(out >= 0) << place : 0;
     const int64_t launches =
         call.deviceLaunches ? call.deviceLaunches(Wanted(places)) : 1;
     mem::LaunchOp::create(

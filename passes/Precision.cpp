@@ -404,15 +404,37 @@ private:
     sink(widened);
   }
 
+  /// Whether each part of `concat` is widened from the type of `narrow`.
+  static bool isWidened(nn::ConcatOp concat, Value narrow) {
+    return llvm::all_of(concat.getInputs(), [&](Value part) {
+      auto widened = part.getDefiningOp<arith::ExtFOp>();
+      return widened && tensorType(widened.getIn()).getElementType() ==
+                            tensorType(narrow).getElementType();
+    });
+  }
+
   /// Moves a widening behind ops that only move its elements, so that these
-  /// move fewer bytes.
+  /// move fewer bytes: behind a concatenation once all of its parts are
+  /// widened.
   void sink(arith::ExtFOp widened) {
-    for (Operation *user : llvm::make_early_inc_range(widened->getUsers())) {
+    const llvm::SetVector<Operation *> users(widened->user_begin(),
+                                             widened->user_end());
+    for (Operation *user : users) {
+      // It may read the narrow value by now, as another part of itself.
+      if (!llvm::is_contained(user->getOperands(), widened.getResult()))
+        continue;
       auto lookup = dyn_cast<nn::EmbeddingOp>(user);
-      if (!movesOnly(user) && !(lookup && lookup.getTable() == widened))
+      auto concat = dyn_cast<nn::ConcatOp>(user);
+      if (concat
+              ? !isWidened(concat, widened.getIn())
+              : !movesOnly(user) && !(lookup && lookup.getTable() == widened))
         continue;
       auto wide = cast<RankedTensorType>(user->getResult(0).getType());
-      user->setOperand(0, widened.getIn());
+      if (concat)
+        for (OpOperand &part : user->getOpOperands())
+          part.set(part.get().getDefiningOp<arith::ExtFOp>().getIn());
+      else
+        user->setOperand(0, widened.getIn());
       user->getResult(0).setType(
           wide.clone(tensorType(widened.getIn()).getElementType()));
       b.setInsertionPointAfter(user);

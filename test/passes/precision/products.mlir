@@ -58,3 +58,28 @@ train.step @step(%x: tensor<8x8xf32> {train.name = "x", train.role = #train.role
   %o, %l = nn.attention %q, %q, %q mask(%m) {scale = 0.5 : f64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x1x8x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   train.return %o, %l : tensor<1x8x2x4xf32>, tensor<1x2x8xf32>
 }
+
+// -----
+
+// Parts that are all widened are put together narrow, once: the product reads
+// the whole as it is, and the sum of rows reads it widened.
+
+// CHECK-LABEL: train.step @step
+//       CHECK:   %[[P:.*]] = nn.matmul {{.*}} -> tensor<2x4xbf16>
+//       CHECK:   %[[Q:.*]] = nn.matmul {{.*}} -> tensor<2x4xbf16>
+//       CHECK:   %[[C:.*]] = nn.concat %[[P]], %[[Q]] {{.*}} -> tensor<2x8xbf16>
+//   CHECK-NOT:   nn.concat
+//       CHECK:   %[[F:.*]] = arith.extf %[[C]] : tensor<2x8xbf16> to tensor<2x8xf32>
+//       CHECK:   nn.reduce sum %[[F]] over [0]
+//       CHECK:   nn.matmul %[[C]], %{{.*}} : (tensor<2x8xbf16>,
+train.step @step(%x: tensor<2x4xf32> {train.name = "x", train.role = #train.role<batch>},
+                 %v: tensor<4x4xf32> {train.name = "v", train.role = #train.role<param>},
+                 %w: tensor<8x4xf32> {train.name = "w", train.role = #train.role<param>})
+    -> (tensor<8xf32> {train.name = "sum"}, tensor<2x4xf32> {train.name = "out"}) {
+  %p = nn.matmul %x, %v : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %q = nn.matmul %x, %v transpose_rhs : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %c = nn.concat %p, %q {dim = 1 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x8xf32>
+  %s = nn.reduce sum %c over [0] : (tensor<2x8xf32>) -> tensor<8xf32>
+  %o = nn.matmul %c, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  train.return %s, %o : tensor<8xf32>, tensor<2x4xf32>
+}
