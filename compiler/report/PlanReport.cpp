@@ -201,6 +201,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"model", planned.model},
           {"target", planned.target},
           {"compiled_for", planned.compiledFor},
+          {"prices", json::Object{{"from", nameOf(planned.rates)}}},
           {"identity", nameOrNull(planned.identity)},
           {"library", nameOrNull(planned.library)},
           {"budget_bytes", known(plan.budgetBytes)},

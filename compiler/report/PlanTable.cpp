@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -186,7 +187,21 @@ static void tellSpaces(Table &table, const PlanFigures &plan,
                 waitsText(plan, trace, waited));
 }
 
-static void tellTime(Table &table, const PlanFigures &plan) {
+/// Says how far the predicted times are to be trusted. The factor is that of
+/// bench/gpu/README.md.
+static const char *aboutRates(RateSource rates) {
+  switch (rates) {
+  case RateSource::Published:
+    return "peak rates: steps on an H100 took 2.3 to 3.9 times as long";
+  case RateSource::Nominal:
+    return "roughly one core's; tmc calibrate measures a machine";
+  case RateSource::Measured:
+    return "by tmc calibrate";
+  }
+  llvm_unreachable("a source");
+}
+
+static void tellTime(Table &table, const PlanFigures &plan, RateSource rates) {
   table.heading("time");
   table.row("without a budget", readableSeconds(plan.unconstrainedSeconds),
             "needs " + readableBytes(plan.unconstrainedBytes +
@@ -199,6 +214,7 @@ static void tellTime(Table &table, const PlanFigures &plan) {
                   (plan.boundOrder == PlanFigures::BoundOrder::Plan
                        ? ", for this order of first runs"
                        : ", for the program's order of first runs"));
+  table.row("rates of kernels", nameOf(rates), aboutRates(rates));
 }
 
 static void tellPrecision(Table &table, const PlanTrace &trace,
@@ -221,7 +237,6 @@ static void tellPrecision(Table &table, const PlanTrace &trace,
                 "kept in 16 bits, written by the updates");
 }
 
-/// Prints the bytes that moving each kind of content frees, and its cost.
 /// Tells the work of a card, the families with the most bytes first.
 static void tellWork(Table &table, const PlanFigures &plan) {
   const StepWork &work = plan.work;
@@ -244,6 +259,7 @@ static void tellWork(Table &table, const PlanFigures &plan) {
             std::to_string(plan.record.unfoldedBiases));
 }
 
+/// Prints the bytes that moving each kind of content frees, and its cost.
 static void tellMoves(Table &table, const PlanFigures &plan,
                       const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -427,7 +443,7 @@ std::string tmc::planTable(const Planned &planned) {
   Table table(text);
   tellMemory(table, plan, trace);
   tellSpaces(table, plan, trace);
-  tellTime(table, plan);
+  tellTime(table, plan, planned.rates);
   tellChosen(table, plan);
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);

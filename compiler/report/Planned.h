@@ -92,6 +92,7 @@ struct PlanFigures {
 struct Planned {
   std::string model, target; // Their names.
   std::string compiledFor;   // "cpu:v4": Target::compiledFor.
+  RateSource rates = RateSource::Nominal;
   const PlanFigures &figures;
   const PlanTrace &trace;
   const std::vector<ModelValue> &values;

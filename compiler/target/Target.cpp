@@ -70,6 +70,7 @@ Target cardTarget(const Card &card) {
   target.name = std::string("cuda:") + card.name;
   target.backend = Backend::Cuda;
   target.arch = card.arch;
+  target.rates = RateSource::Published;
   // Whole MiB, so that a plan's figures are whole MiB as well.
   target.memoryBytes.device() = int64_t(card.gibibytes * 1024) << 20;
   target.reservedBytes = reservedBytes(card.arch);
@@ -111,6 +112,11 @@ double Roofline::seconds(double flops, double bytes) const {
 const char *tmc::nameOf(ProductType type) {
   constexpr const char *names[] = {"f32", "tf32", "16-bit", "8-bit"};
   return names[static_cast<int>(type)];
+}
+
+const char *tmc::nameOf(RateSource source) {
+  constexpr const char *names[] = {"published", "nominal", "measured"};
+  return names[static_cast<int>(source)];
 }
 
 ProductType tmc::productTypeOf(DType type) {

@@ -43,6 +43,12 @@ const char *nameOf(ProductType type);
 /// The type in which operands of `type` are multiplied.
 ProductType productTypeOf(DType type);
 
+/// Where a target's rates are from: peak rates that the maker publishes, a
+/// rough description of a processor, or a calibration.
+enum class RateSource : uint8_t { Published, Nominal, Measured };
+/// "published", "nominal", "measured": the words of plan.json.
+const char *nameOf(RateSource source);
+
 /// By the type of products. F32 always exists; a type without units in the
 /// device, or without known rates, is missing.
 using Rooflines = std::map<ProductType, Roofline>;
@@ -51,6 +57,7 @@ struct Target {
   std::string name;
   Backend backend = Backend::Cpu;
   std::string arch; // "sm_90"; an instruction set of cpuArchs().
+  RateSource rates = RateSource::Nominal;
   /// -1: unknown, and no limit.
   PerSpace<int64_t> memoryBytes = PerSpace<int64_t>::all(-1);
   int64_t reservedBytes = 0; // Of the device: context and library handles.

@@ -227,6 +227,7 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
                     absl::StrCat("one of ", absl::StrJoin(cpuArchs(), ", "),
                                  ": the instruction set that was measured")
                         .c_str());
+  target.rates = RateSource::Measured;
   reader.bytes("reserved_bytes", target.reservedBytes, 0);
   reader.bytes("arena_alignment", target.arenaAlignment, 1);
   if (target.arenaAlignment & (target.arenaAlignment - 1))

@@ -9,6 +9,7 @@ Planned tmc::plannedOf(const Compiled &compiled) {
   return {forward.model,
           forward.device.name,
           forward.device.compiledFor(),
+          forward.device.rates,
           compiled.step().figures,
           compiled.step().trace,
           forward.values,
