@@ -141,7 +141,10 @@ std::string TypeReasons::whyOf(Value root) const {
         reader &&
         llvm::is_contained(reader.getActivations(), use.getOperandNumber()))
       return "as " + nameOf(reader) + " reads activations";
-  return cast<FloatType>(getElementTypeOrSelf(root)).getWidth() < 32
-             ? "the model's own type"
-             : "made and read outside of products";
+  const bool isNarrow =
+      cast<FloatType>(getElementTypeOrSelf(root)).getWidth() < 32;
+  if (isNarrow && isa_and_nonnull<nn::ConcatOp>(maker))
+    return "as its parts are";
+  return isNarrow ? "the model's own type"
+                  : "made and read outside of products";
 }
