@@ -77,7 +77,7 @@ public:
   bool hasExactAttention() const { return exactAttention; }
   /// Whether any value may become fp16.
   bool mayBeFP16() const;
-  /// Whether any product may multiply f32 values by tensor cores: in 16 bits, 8
+  /// True if a product may multiply f32 values by tensor cores: in 16 bits, 8
   /// bits or TF32.
   bool mayUseTensorCores() const;
   /// The scalings of all requested codes.
@@ -108,6 +108,10 @@ private:
   bool exactAttention = false;
   std::vector<Exception> exceptions;
 };
+
+/// Calls f with `name` and each enclosing module: "a.b.c", "a", "a.b".
+void eachModule(llvm::StringRef name,
+                llvm::function_ref<void(llvm::StringRef)> f);
 
 /// Whether a specification may make any value fp16; false for an invalid one,
 /// which the pass refuses.
