@@ -3,7 +3,7 @@
 // Tensor cores want the rows of factors and results in multiples of 16 bytes. A
 // vocabulary of 50257 classes breaks that for the three largest products of a
 // step: the logits, and both products by their gradient. So the table gets rows
-// of zeros behind its own, and the loss is told how many columns are classes:
+// of zeros behind its own, and the loss knows how many columns are classes:
 //
 //     logits = x table^T                      [R, 50257]
 //     loss   = cross_entropy(logits)
@@ -67,8 +67,8 @@ struct Logits {
   SmallVector<Operation *> picks;
 };
 
-/// Where `logits` come from, if from a product through reshapes and slices that
-/// leave the columns as they are.
+/// The product that makes `logits`, if only reshapes and slices stand between,
+/// and these leave the columns as they are.
 std::optional<Logits> logitsOf(Value logits) {
   Logits found;
   const int64_t columns = tensorType(logits).getShape().back();
@@ -102,9 +102,8 @@ private:
   /// The padded columns; nothing where rows are aligned or no tensor core
   /// multiplies `element`.
   std::optional<int64_t> columnsFor(Type element, int64_t classes) const {
-    if (!(element.isF32() ? bool(narrow) : element.isBF16() || element.isF16()))
-      return std::nullopt;
-    if (classes % kAligned == 0)
+    const bool isNarrow = element.isBF16() || element.isF16();
+    if (!(isNarrow || (narrow && element.isF32())) || classes % kAligned == 0)
       return std::nullopt;
     return paddedColumns(classes);
   }

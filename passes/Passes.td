@@ -526,8 +526,8 @@ def RoundAsRead : Pass<"tmc-round-as-read"> {
 def KeepCopies : Pass<"tmc-keep-copies", "::tmc::train::StepOp"> {
   let summary = "let updates write the narrow copies that products read";
   let description = [{
-    Where a product reads a parameter in 16 bits, as a factor or a bias, that is
-    kept in 32, the update writes that copy, too, into a state of the step, and no step begins
+    A product may read a parameter in 16 bits, as a factor or a bias, that is
+    kept in 32. The update writes that copy, too, into a state of the step, and no step begins
     with casts. It costs two bytes for each element of the parameter, all the
     time. A cast that no product reads stays, and so does one to a second type.
     For backends whose products don't round what they read (cuda).
@@ -559,7 +559,7 @@ def KeepCopies : Pass<"tmc-keep-copies", "::tmc::train::StepOp"> {
 def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
   let summary = "hand kernels what they do for nothing, and drop what nobody needs";
   let description = [{
-    A matmul adds onto the bytes of a sum that nobody else reads, as does
+    A matmul adds onto the bytes of a sum that no other op reads, as does
     embedding_grad. A loss in chunks is computed with its
     gradient, which needs the same logits; a whole one reads 16-bit logits as
     they are, and its gradient rounds what it makes. Neutral elements,

@@ -36,8 +36,8 @@ struct PlanRecord {
   int64_t unconstrainedBytes = -1;
   /// Predicted picoseconds of the step, and of the step without a budget.
   int64_t costPs = -1, unconstrainedCostPs = -1;
-  /// No plan that is meant costs less. On the IR: none with this order of first
-  /// executions.
+  /// A lower bound on the cost of plans. On the IR: of those with this order of
+  /// first executions.
   int64_t boundPs = -1;
   int64_t recomputedOps = -1;
   /// Products whose bias another kernel adds; -1: not on a card.

@@ -1,6 +1,7 @@
 #include "compiler/analysis/StepWork.h"
 
 #include "compiler/analysis/Storage.h"
+#include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,8 +21,8 @@ static int64_t tripsOf(Operation *op) {
   return trips;
 }
 
-/// Whether a view begins at a multiple of 16 bytes in its buffer; buffers do in
-/// the arena.
+/// True if a view begins at a multiple of 16 bytes in its buffer. Each buffer
+/// begins so in the arena.
 static bool isAligned(Value operand) {
   auto type = cast<MemRefType>(operand.getType());
   SmallVector<int64_t> strides;
@@ -88,14 +89,11 @@ static Value uncast(Value value) {
   }
 }
 
-/// Whether `value` repeats one of the step's vectors along its rows.
+/// True if `value` repeats one of the step's vectors along its rows.
 static bool isBias(Value value) {
-  auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-  if (!broadcast || broadcast.getDims().size() != 1 ||
-      broadcast.getDims()[0] !=
-          cast<RankedTensorType>(value.getType()).getRank() - 1)
-    return false;
-  auto argument = dyn_cast<BlockArgument>(uncast(broadcast.getInput()));
+  Value vector = nn::repeatedVector(value);
+  auto argument =
+      dyn_cast_or_null<BlockArgument>(vector ? uncast(vector) : Value());
   return argument && isa<train::StepOp>(argument.getOwner()->getParentOp());
 }
 

@@ -43,8 +43,8 @@ const char *nameOf(ProductType type);
 /// The type in which operands of `type` are multiplied.
 ProductType productTypeOf(DType type);
 
-/// Where a target's rates are from: peak rates that the maker publishes, a
-/// rough description of a processor, or a calibration.
+/// The source of a target's rates: peak rates that the maker publishes, a rough
+/// description of a processor, or a calibration.
 enum class RateSource : uint8_t { Published, Nominal, Measured };
 /// "published", "nominal", "measured": the words of plan.json.
 const char *nameOf(RateSource source);

@@ -133,8 +133,7 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     and `bytes` are what one run costs, as the op said. On cuda a run is
     `device_launches` kernels of the device, and if it multiplies matrices, then
     `unaligned_products` of its products have rows that aren't multiples of 16
-    bytes. With `on_host` it is
-    work of the host's engine, on buffers there.
+    bytes. With `on_host` it is work of the host's engine, on buffers there.
   }];
   let arguments = (ins StrAttr:$callee, UnitAttr:$generated,
                        Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,

@@ -26,6 +26,9 @@ mlir::Value broadcastLeading(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value broadcastTrailing(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value x, mlir::Type type);
 
+/// The vector that `x` repeats so, or null.
+mlir::Value repeatedVector(mlir::Value x);
+
 /// Sum of `x` over `dims`; `x` itself if `dims` is empty.
 mlir::Value reduceSum(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                       llvm::ArrayRef<int64_t> dims);

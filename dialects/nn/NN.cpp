@@ -72,6 +72,14 @@ Value tmc::nn::convertTo(OpBuilder &b, Location loc, Value x, Type element) {
   return arith::TruncFOp::create(b, loc, to, wide);
 }
 
+Value tmc::nn::repeatedVector(Value x) {
+  auto broadcast = x.getDefiningOp<BroadcastOp>();
+  if (!broadcast || broadcast.getDims().size() != 1 ||
+      broadcast.getDims()[0] != tensorType(x).getRank() - 1)
+    return {};
+  return broadcast.getInput();
+}
+
 Value tmc::nn::reduceSum(OpBuilder &b, Location loc, Value x,
                          ArrayRef<int64_t> dims) {
   if (dims.empty())

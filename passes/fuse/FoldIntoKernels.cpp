@@ -105,7 +105,7 @@ bool dependsBehind(Value value, Operation *op, SetVector<Operation *> &found) {
   return true;
 }
 
-/// Whether `slice` is the first rows of its operand: they lie where it lies.
+/// True if `slice` is the first rows of its operand, which lie at its begin.
 bool isFirstRows(SliceOp slice) {
   auto isAll = [](ArrayRef<int64_t> list, int64_t number) {
     return llvm::all_of(list, [=](int64_t x) { return x == number; });
@@ -209,6 +209,12 @@ struct FoldWidening : OpRewritePattern<CrossEntropyOp> {
   }
 };
 
+bool isSumOfRows(Operation *op) {
+  auto sum = dyn_cast<ReduceOp>(op);
+  return sum && sum.getKind() == ReduceKind::Sum &&
+         sum.getDims() == ArrayRef<int64_t>{0};
+}
+
 /// Its gradient rounds its result, if all readers round it, but for sums of
 /// rows, the gradient of a bias: these read what the products read.
 struct FoldRounding : OpRewritePattern<CrossEntropyGradOp> {
@@ -224,7 +230,7 @@ struct FoldRounding : OpRewritePattern<CrossEntropyGradOp> {
     };
     if (!llvm::any_of(op->getUsers(), rounds) ||
         !llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return rounds(user) || isa<ReduceOp>(user);
+          return rounds(user) || isSumOfRows(user);
         }))
       return failure();
     auto rounded = CrossEntropyGradOp::create(

@@ -26,15 +26,6 @@ static std::optional<ViewMap> matrixTransposed(Value value) {
   return view;
 }
 
-/// The vector that `value` repeats along all but the innermost dimension.
-static Value rowVector(Value value) {
-  auto broadcast = value.getDefiningOp<BroadcastOp>();
-  if (!broadcast || broadcast.getDims().size() != 1 ||
-      broadcast.getDims()[0] != tensorType(value).getRank() - 1)
-    return {};
-  return broadcast.getInput();
-}
-
 namespace {
 
 /// matmul + bias, through a reshape that doesn't change the rows. A 16-bit
@@ -45,7 +36,7 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
                                 PatternRewriter &rewriter) const override {
     for (auto [product, other] :
          {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
-      Value bias = rowVector(other);
+      Value bias = repeatedVector(other);
       auto reshape = product.getDefiningOp<ReshapeOp>();
       Value inner =
           reshape && reshape->hasOneUse() ? reshape.getInput() : product;
