@@ -3,17 +3,21 @@
 #
 #   bench/gpu/emit.sh [-t TMC] [-a sm_90] [-o OUT]     (default OUT: bench/gpu/steps)
 #                     [--cases FILE] [--levers FILE] [--models "NAME ..."] [--only CASE]
+#                     [--python PYTHON] [--graphs DIR]
 #   bench/gpu/emit.sh --goldens [DIR]                  losses on cpu -> DIR (goldens/)
 #
 # OUT/bench/CASE/{loose,tight}: each case of cases.txt under the target's whole
 # memory, and under a budget a quarter of the way up from the smallest workable one.
 # OUT/golden/NAME/{adamw,gradients}: models of test/golden, whose weights are small.
+# -a is an architecture or a card (h200): plan for the one that will run. Graphs that examples/ doesn't hold
+# are read from DIR (OUT/graphs), or written there by PYTHON, which has torch and transformers; without
+# either their cases are left out, and named.
 # OUT/levers/NAME/{stays,moves}: those of levers.txt, and where they name what may leave the
 # device, once more with a budget a twentieth of the way up.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only= cases=$here/cases.txt levers=$here/levers.txt models=
+tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only= python=python3 graphs= cases=$here/cases.txt levers=$here/levers.txt models=
 while [ $# -gt 0 ]; do
   case $1 in
     -t) tmc=$2; shift 2;;
@@ -23,9 +27,11 @@ while [ $# -gt 0 ]; do
     --cases) cases=$2; shift 2;;
     --levers) levers=$2; shift 2;;
     --models) models=$2; shift 2;;
+    --python) python=$2; shift 2;;
+    --graphs) graphs=$2; shift 2;;
     --goldens) goldens=$here/goldens; shift
       case ${1:--} in -*) ;; *) goldens=$1; shift;; esac;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2;;
+    *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2;;
   esac
 done
 steps=10 # of the stored losses
@@ -35,12 +41,24 @@ steps=10 # of the stored losses
 # field FILE NAME: a number of a plan.json
 field() { sed -n "s/^ *\"$2\": \([0-9]*\),\{0,1\}$/\1/p" "$1" | head -1; }
 
+graph_of() { # the path of a case's graph
+  case $1 in */*) echo "$root/$1";; *) echo "${graphs:-$out/graphs}/$1";; esac
+}
+is_here() { # graph, case: whether it exists; exports it if it can
+  local path; path=$(graph_of "$1")
+  [ ! -f "$path" ] || return 0
+  mkdir -p "$(dirname "$path")"
+  "$python" "$here/export.py" "$1" "$path" > "$path.log" 2>&1 && return 0
+  echo "left out: $2, as '$python' can't export $1 (--python)"
+  return 1
+}
+
 compile() { # directory, target, emit kind, graph, further options
   local directory=$1 target=$2 kind=$3 graph=$4
   shift 4
   echo "$directory ($target)"
   mkdir -p "$(dirname "$directory")"
-  "$tmc" compile "$root/$graph" --target="$target" --emit="$kind" -o "$directory" \
+  "$tmc" compile "$(graph_of "$graph")" --target="$target" --emit="$kind" -o "$directory" \
     "$@" > "$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
   rm -f "$directory.log"
 }
@@ -58,9 +76,10 @@ each_case() { # calls $1 for each line of $2
 emit_case() {
   local name=$1 graph=$2 sizes=$3 optimizer=$4
   local to=$out/bench/$name
+  is_here "$graph" "$name" || return 0
   # shellcheck disable=SC2086 # sizes are words
   compile "$to/loose" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer"
-  [ "$7" != budget ] || return 0
+  [ "$7" != budget ] && [ "$7" != once ] || return 0
   local least most
   least=$(field "$to/loose/plan.json" smallest_found_bytes)
   most=$(field "$to/loose/plan.json" arena_bytes)
@@ -77,7 +96,7 @@ emit_levers() {
   [ "$moves" ] && [ "$moves" != losses ] || return 0
   local least most
   # shellcheck disable=SC2086
-  least=$(field <("$tmc" plan "$root/$graph" --target="cuda:$arch" $sizes --optimizer="$optimizer" \
+  least=$(field <("$tmc" plan "$(graph_of "$graph")" --target="cuda:$arch" $sizes --optimizer="$optimizer" \
     $moves --budget=1 --json 2> /dev/null) smallest_found_bytes)
   most=$(field "$to/stays/plan.json" arena_bytes)
   # shellcheck disable=SC2086
@@ -86,7 +105,7 @@ emit_levers() {
 }
 
 golden_case() {
-  [ "$7" != alone ] && [ "$7" != budget ] || return 0
+  case $7 in alone|budget|once) return 0;; esac
   local name=$1 graph=$2 sizes=$3 optimizer=$4 data rate=$6 precision=f32
   data=$(data_of "$root" "$5")
   [ "${sizes#*--precision=}" = "$sizes" ] || read -r precision _ <<< "${sizes#*--precision=}"

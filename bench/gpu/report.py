@@ -4,8 +4,11 @@
     report.py losses LOG.jsonl GOLDEN.json      the log's losses and gradient norms are the stored ones
     report.py memory MIB.txt PLAN.json              the driver's samples, the first one from before, and the plan
     report.py table NAME=PLAN.json=LOG.jsonl ...    a row each; PLAN.json may be left out
+    report.py profile PROFILE.json[.gz] ...         a trainer's profiles, added up by family and device launch
 """
 
+import collections
+import gzip
 import json
 import statistics
 import sys
@@ -81,6 +84,37 @@ def table(rows):
               f"{number(plan.get('overhead_pct'), '.2f')} | {number(plan.get('step_time_s'), '.2f', 1e3)} |")
 
 
+def profile(path):
+    """The time of a step by family of kernels, and by the device launches of each."""
+    with (gzip.open if path.endswith(".gz") else open)(path) as file:
+        kept = json.load(file)
+    steps = kept["steps"]
+    families, launches = collections.defaultdict(lambda: [0, 0, 0, 0]), collections.defaultdict(lambda: [0, 0])
+    for entry in kept["launches"]:
+        each = entry["runs"] / steps
+        for i, value in enumerate((each, entry["seconds"] / steps, entry["bytes"] * each, entry["flops"] * each)):
+            families[entry["family"]][i] += value
+        for launch in entry.get("device_launches", ()):
+            row = launches[entry["family"], launch["name"]]
+            row[0] += launch["runs"] / steps
+            row[1] += launch["seconds"] / steps
+    busy = sum(family[1] for family in families.values())
+    name = path.rpartition("/")[2].partition(".profile")[0]
+    print(f"### {name}: {kept['wall_seconds'] / steps * 1e3:.2f} ms a step, {busy * 1e3:.2f} of them in kernels")
+    print()
+    print("| kernels | a step | ms | GB/s | TFLOP/s |")
+    print("|---|---|---|---|---|")
+    for family, (count, seconds, moved, flops) in sorted(families.items(), key=lambda item: -item[1][1]):
+        if not seconds:
+            continue
+        print(f"| {family} | {count:.0f} | {seconds * 1e3:.2f} | {moved / seconds * 1e-9:.0f} | {flops / seconds * 1e-12:.1f} |")
+        own = sorted(((row, key[1]) for key, row in launches.items() if key[0] == family), key=lambda item: -item[0][1])
+        if len(own) > 1:
+            for (count, seconds), launch in own:
+                print(f"| - {launch} | {count:.0f} | {seconds * 1e3:.2f} | | |")
+    print()
+
+
 def main(arguments):
     if len(arguments) == 3 and arguments[0] == "losses":
         with open(arguments[2]) as file:
@@ -89,6 +123,10 @@ def main(arguments):
         return 1 if memory(arguments[1], arguments[2]) else 0
     if arguments and arguments[0] == "table":
         table(arguments[1:])
+        return 0
+    if len(arguments) > 1 and arguments[0] == "profile":
+        for path in arguments[1:]:
+            profile(path)
         return 0
     print(__doc__, file=sys.stderr)
     return 2

@@ -4,7 +4,7 @@
 #   bench/gpu/run.sh [-s STEPS] [-o WORK] [-a sm_XX] [-j N] [--steps N] [--python PYTHON]
 #                    [--without-cudnn] [--compile-only]
 #                    [--cases FILE] [--levers FILE] [--goldens DIR] [--tools SCRIPT]
-#                    [--parts "units golden levers cases sanitizer"] [--without-peer]
+#                    [--parts "units golden levers cases profiles sanitizer"] [--without-peer]
 #
 # STEPS is what emit.sh wrote (default: bench/gpu/steps), WORK where programs and logs go
 # (default: bench/gpu/work). With nvcc (or CUDA_HOME), what is missing in WORK or made from
@@ -16,8 +16,8 @@
 # In this order: the kernels' unit tests, if WORK holds tmc-card-tests (a target of cmake's);
 # losses, gradients and parameters against PyTorch's golden values; small steps with each lever
 # against the cpu target's; the cases: equal bits under two budgets, one with --poison, the
-# driver's view of the card's memory, times, as a table; compute-sanitizer on the small models,
-# where there is one. Ends with a count of checks and with 1 if one failed. What this machine
+# driver's view of the card's memory, times, as a table; a profile of each case, by launch, in
+# WORK/measured; compute-sanitizer on the small models, where there is one. Ends with a count of checks and with 1 if one failed. What this machine
 # can't do is named and counted as skipped.
 #
 # --compile-only builds everything, for -a or sm_80 and sm_90, and stops. --without-cudnn
@@ -28,7 +28,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 from=$here/steps work=$here/work arch= jobs=$(nproc) count=30 python=python3 compile_only=
 cudnn=auto cases=$here/cases.txt levers=$here/levers.txt goldens=$here/goldens tools=
-parts="units golden levers cases sanitizer" peer=1
+parts="units golden levers cases profiles sanitizer" peer=1
 while [ $# -gt 0 ]; do
   case $1 in
     -s) from=$2; shift 2;;
@@ -53,7 +53,7 @@ fail() { echo "error: $1" >&2; exit 74; }
 . "$here/data.sh"
 for part in $parts; do
   case $part in
-    units|golden|levers|cases|sanitizer) ;;
+    units|golden|levers|cases|profiles|sanitizer) ;;
     *) echo "error: --parts: there is no '$part'" >&2; exit 2;;
   esac
 done
@@ -331,15 +331,25 @@ check_levers() {
 }
 
 # shellcheck disable=SC2086 # sizes are words
+run_peer() { # case, its sizes, the row's name, further flags
+  local name=$1 sizes=$2 row=$3
+  shift 3
+  if "$python" "$here/peer.py" "$name" $sizes --steps "$count" "$@" > "$work/bench/$name/${row// /-}.jsonl"; then
+    rows+=("$name/$row==$work/bench/$name/${row// /-}.jsonl")
+  else
+    skip "$name: the step of $row fails"
+  fi
+}
 time_peer() { # case, its sizes
   if [ ! "$peer" ]; then
     skip "$1: PyTorch isn't timed, as was asked"
   elif [ ! "$has_torch" ]; then
     skip "$1: PyTorch isn't timed, as '$python' has no torch with a GPU"
-  elif "$python" "$here/peer.py" "$1" $2 --steps "$count" > "$work/bench/$1/peer.jsonl"; then
-    rows+=("$1/PyTorch eager==$work/bench/$1/peer.jsonl")
   else
-    skip "$1: PyTorch's step fails"
+    run_peer "$1" "$2" "PyTorch eager"
+    case $1 in
+      gpt2-124m-b8t1024*) run_peer "$1" "$2" "torch.compile, 50,304 rows" --compile --vocabulary 50304;;
+    esac
   fi
 }
 
@@ -352,14 +362,16 @@ check_cases() {
   while IFS='|' read -r name _ sizes _ data rate kind; do
     read -r name <<< "$name"; read -r rate <<< "$rate"; read -r kind <<< "$kind"
     plans="loose tight" steps=$count
+    data=$(data_of "$root" "$data")
     [ "$kind" != budget ] || plans=loose steps=4
+    [ "$kind" != once ] || plans=loose
     for plan in $plans; do
       directory=$work/bench/$name/$plan
       [ -x "$directory/train" ] || { skip "$name: $plan isn't built"; continue 2; }
       loads "$directory/train" || continue 2
       poison=()
       [ $plan = loose ] || poison=(--poison)
-      [ "$kind" = budget ] || verdict "$name/$plan: runs" train "$directory" ten "$data" "$rate" \
+      [ "$plans" = loose ] || verdict "$name/$plan: runs" train "$directory" ten "$data" "$rate" \
         --steps=10 --save="$directory/ten" ${poison[@]+"${poison[@]}"}
       watch_memory "$directory/memory"
       verdict "$name/$plan: timed" train "$directory" timed "$data" "$rate" --steps="$steps"
@@ -370,15 +382,33 @@ check_cases() {
       [ ! -s "$directory/timed.jsonl" ] ||
         rows+=("$name/$plan=$from/bench/$name/$plan/plan.json=$directory/timed.jsonl")
     done
-    [ "$kind" != budget ] || continue
-    verdict "$name: a tight budget, buffers overwritten at their death, ends in the same bits" cmp \
-      "$work/bench/$name/loose/ten/checkpoint.safetensors" \
-      "$work/bench/$name/tight/ten/checkpoint.safetensors"
-    rm -rf "$work/bench/$name"/*/ten
-    time_peer "$name" "$sizes"
+    if [ "$plans" != loose ]; then
+      verdict "$name: a tight budget, buffers overwritten at their death, ends in the same bits" cmp \
+        "$work/bench/$name/loose/ten/checkpoint.safetensors" \
+        "$work/bench/$name/tight/ten/checkpoint.safetensors"
+      rm -rf "$work/bench/$name"/*/ten
+    fi
+    [ "$kind" = budget ] || time_peer "$name" "$sizes"
   done < <(grep -v '^#' "$cases")
   echo "== $gpu"
   [ ${#rows[@]} -eq 0 ] || "$python" "$here/report.py" table "${rows[@]}" | tee "$work/table.md"
+}
+
+check_profiles() {
+  local name data rate kind at
+  echo "== profiles, by events of the device"
+  mkdir -p "$work/measured"
+  while IFS='|' read -r name _ _ _ data rate kind; do
+    read -r name <<< "$name"; read -r rate <<< "$rate"; read -r kind <<< "$kind"
+    at=$work/bench/$name/loose
+    [ -x "$at/train" ] && loads "$at/train" || continue
+    verdict "$name: profiled" train "$at" profiled "$(data_of "$root" "$data")" "$rate" \
+      --steps="$([ "$kind" = budget ] && echo 2 || echo 8)" --profile="$work/measured/$name.profile.json"
+    gzip -9 -n -f "$work/measured/$name.profile.json" || true
+  done < <(grep -v '^#' "$cases")
+  if compgen -G "$work/measured/*.profile.json.gz" > /dev/null; then
+    "$python" "$here/report.py" profile "$work"/measured/*.profile.json.gz > "$work/measured/families.md"
+  fi
 }
 
 sanitized() { # built directory, tool, data
