@@ -199,9 +199,11 @@ public:
     if (shape.kept)
       os << ", .kept = " << shape.kept;
     os << "};\n";
+    if (shape.columnSums + shape.totals > 0) {
+      printKinds("ColumnSums", columnSums);
+      printKinds("Totals", totals);
+    }
     printMembers();
-    if (shape.columnSums + shape.totals > 0)
-      printStart();
     printRow();
     if (shape.finish)
       printFinish();
@@ -292,20 +294,12 @@ private:
   }
   void closeFunction() { os << row.text << "  }\n"; }
 
-  void printStart() {
-    openFunction("start");
-    if (!columnSums.empty()) {
-      row.line("row.each([&](auto c) {");
-      for (auto [i, reduce] : llvm::enumerate(columnSums))
-        row.line(llvm::formatv("  c.store(sums.column({0}), "
-                               "c.spread({1}::init));",
-                               i, kindName(reduce)));
-      row.line("});");
-    }
-    for (auto [i, reduce] : llvm::enumerate(totals))
-      row.line(llvm::formatv("row.store(sums.total({0}), {1}::init);", i,
-                             kindName(reduce)));
-    closeFunction();
+  /// The kinds of sums over rows.
+  void printKinds(StringRef list, ArrayRef<ReduceOp> sums) {
+    os << "  using " << list << " = tmc::Combine<";
+    llvm::interleaveComma(
+        sums, os, [&](ReduceOp reduce) { os << "tmc::" << kindName(reduce); });
+    os << ">;\n";
   }
 
   /// A pointer to column 0 of this row of an operand or result.
@@ -387,8 +381,7 @@ private:
     } else {
       name = nameOf(value);
       if (slot != slotOf.end() && made.contains(value) && !inFinish)
-        expression =
-            llvm::formatv("c.load((const float *)row.kept({0}))", slot->second);
+        expression = llvm::formatv("c.load(row.kept({0}))", slot->second);
       else
         expression = rounded(op, lanesExpression(op, scope));
     }

@@ -36,7 +36,7 @@ public:
       const Sums sums{partials + rowTile * t.partialFloats, t,
                       Body::shape.columnSums};
       if constexpr (detail::hasSums<Body>)
-        body.start(row, sums);
+        detail::startSums<Body>(row, sums);
       const int64_t last =
           detail::least((rowTile + 1) * t.rowsPerTile, Body::shape.rows);
       for (row.index = rowTile * t.rowsPerTile; row.index != last; ++row.index)

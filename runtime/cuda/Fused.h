@@ -10,8 +10,6 @@
 namespace tmc {
 
 namespace detail {
-constexpr int kWarp = 32;
-
 /// Queues `kernel`; an error goes to the device with the queue's name.
 template <typename... P, typename... A>
 void launchFused(cuda::Queue &queue, void (*kernel)(P...), dim3 grid,
@@ -21,36 +19,122 @@ void launchFused(cuda::Queue &queue, void (*kernel)(P...), dim3 grid,
   queue.check(cudaGetLastError());
 }
 
+template <typename Body>
+constexpr FusedTiling tiles = tilingOf(Body::shape, Backend::Cuda);
+template <typename Body> constexpr int rowThreads = cudaRowThreads(Body::shape);
+template <typename Body> constexpr int lanesAtOnce = cudaLanes(Body::shape);
 /// Steps of a thread over the columns of a tile.
 template <typename Body>
-constexpr int
-    stepsOf = int(ceilDiv(tilingOf(Body::shape, Backend::Cuda).colsPerTile,
-                          4 * cudaRowThreads(Body::shape.cols)));
+constexpr int stepsOf = int(ceilDiv(tiles<Body>.colsPerTile,
+                                    lanesAtOnce<Body> *rowThreads<Body>));
+/// Rows that a block has at once: one for each warp, or one.
+template <typename Body>
+constexpr int rowsAtOnce = kCudaBlockThreads / rowThreads<Body>;
 
-/// True if a tile's sums over rows are in registers.
+/// True if a tile's sums over rows are in registers. Where warps have rows of
+/// their own, they always are.
 template <typename Body>
 constexpr bool sumsInRegisters =
-    hasSums<Body> &&Body::shape.columnSums *stepsOf<Body> <= kCudaRegisterSums;
+    hasSums<Body> &&Body::shape.columnSums *stepsOf<Body> *lanesAtOnce<Body> <=
+    kCudaRegisterFloats;
+
+/// True if a row's kept values are in registers, and not in shared memory.
+template <typename Body>
+constexpr bool keptInRegisters = Body::shape.kept > 0 &&
+                                 rowThreads<Body> ==
+                                     kCudaWarp &&
+                                         cudaKeepsInRegisters(Body::shape);
+
+/// Floats of a block's kept values in shared memory.
+template <typename Body>
+constexpr int64_t keptShared =
+    keptInRegisters<Body> ? 0 : keptFloats<Body> *rowsAtOnce<Body>;
+
+/// The walk over a tile's rows. Steps are only unrolled where something of them
+/// is in registers, or where there are few.
+template <typename Body>
+constexpr int unrolledSteps =
+    sumsInRegisters<Body> || keptInRegisters<Body> || stepsOf<Body> <= 4
+        ? stepsOf<Body>
+        : 0;
+template <typename Body>
+using RowOf = Row<isRagged<Body>, unrolledSteps<Body>, 1, lanesAtOnce<Body>,
+                  keptInRegisters<Body> ? Body::shape.kept : 0>;
+template <typename Body>
+using RegisterSumsOf = RegisterSums<Body::shape.columnSums, Body::shape.totals,
+                                    stepsOf<Body>, lanesAtOnce<Body>>;
+
+/// Adds the warps' sums of a block in order, in shared memory, and stores them.
+template <typename Body>
+__device__ void storeWarpSums(const RegisterSumsOf<Body> &sums,
+                              const Sums &partials) {
+  using ColumnKinds = typename Body::ColumnSums;
+  using TotalKinds = typename Body::Totals;
+  constexpr int lanes = lanesAtOnce<Body>, warps = rowsAtOnce<Body>,
+                columns = lanes * kCudaWarp;
+  constexpr int64_t whole = Body::shape.cols / lanes * lanes;
+  alignas(16) __shared__ float parts[warps][columns];
+  const int lane = threadIdx.x, warp = threadIdx.y,
+            thread = warp * kCudaWarp + lane;
+  auto total = [&](auto &&combine, int column) {
+    float sum = parts[0][column];
+    for (int w = 1; w < warps; ++w)
+      sum = combine(sum, parts[w][column]);
+    return sum;
+  };
+#pragma unroll
+  for (int k = 0; k < Body::shape.columnSums; ++k) {
+    auto combine = [&](float a, float b) { return ColumnKinds::one(k, a, b); };
+#pragma unroll
+    for (int step = 0; step < stepsOf<Body>; ++step) {
+      __syncthreads(); // The parts before have been read.
+      storeLanes<lanes, true>(&parts[warp][lane * lanes],
+                              sums.columns[k][step]);
+      __syncthreads();
+      const int64_t column = int64_t(step) * columns + thread;
+      if (thread < columns && column < whole)
+        partials.column(k)[column] = total(combine, thread);
+    }
+    if constexpr (whole < Body::shape.cols) {
+      __syncthreads();
+      parts[warp][lane] = sums.tails[k];
+      __syncthreads();
+      if (whole + thread < Body::shape.cols)
+        partials.column(k)[whole + thread] = total(combine, thread);
+    }
+  }
+  for (int k = 0; k < Body::shape.totals; ++k) {
+    __syncthreads();
+    if (lane == 0)
+      parts[warp][0] = sums.totals[k];
+    __syncthreads();
+    if (thread == 0)
+      *partials.total(k) =
+          total([&](float a, float b) { return TotalKinds::one(k, a, b); }, 0);
+  }
+}
+
+/// Blocks that a multiprocessor holds at once, at least: the registers of a
+/// thread are limited so.
+template <typename Body>
+constexpr int residentBlocks = rowsAtOnce<Body> > 1 ? 2 : 1;
 
 template <typename Body, bool Aligned>
-__global__ void __launch_bounds__(kCudaBlockThreads)
-    runRows(Body body, FusedTiling tiling, float *scratch) {
-  constexpr int threads = cudaRowThreads(Body::shape.cols);
-  constexpr int rowsPerBlock = kCudaBlockThreads / threads;
-  constexpr int64_t kept = keptFloats<Body>;
-  alignas(16) __shared__ float keptValues[kept > 0 ? rowsPerBlock * kept : 1];
-  const int64_t tile = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (tile >= tiling.tiles()) // a whole warp, or a whole block
-    return;
-  const int64_t rowTile = tile / tiling.colTiles;
-  const int64_t begin = tile % tiling.colTiles * tiling.colsPerTile;
-  Row<isRagged<Body>, sumsInRegisters<Body> ? stepsOf<Body> : 0> row;
-  row.begin = begin;
-  row.end = least(begin + tiling.colsPerTile, Body::shape.cols);
+__global__ void __launch_bounds__(kCudaBlockThreads, residentBlocks<Body>)
+    runRows(Body body, float *scratch) {
+  constexpr FusedTiling tiling = tiles<Body>;
+  constexpr int64_t kept = keptShared<Body>;
+  alignas(16) __shared__ float keptValues[kept > 0 ? kept : 1];
+  const int64_t rowTile = int64_t(blockIdx.x) / tiling.colTiles;
+  RowOf<Body> row;
+  row.begin = int64_t(blockIdx.x) % tiling.colTiles * tiling.colsPerTile;
+  row.end = least(row.begin + tiling.colsPerTile, Body::shape.cols);
   row.thread = threadIdx.x;
-  row.threads = threads;
+  row.threads = rowThreads<Body>;
   row.aligned = Aligned;
-  row.keptValues = keptValues + threadIdx.y * kept;
+  row.keptValues = keptValues;
+  if constexpr (kept > 0)
+    row.keptValues += threadIdx.y * keptFloats<Body>;
   row.keptStride = keptStride(Body::shape.cols);
   const Sums partials{scratch + rowTile * tiling.partialFloats, tiling,
                       Body::shape.columnSums};
@@ -58,25 +142,27 @@ __global__ void __launch_bounds__(kCudaBlockThreads)
       least((rowTile + 1) * tiling.rowsPerTile, Body::shape.rows);
   auto rows = [&](const auto &sums) {
     if constexpr (hasSums<Body>)
-      body.start(row, sums);
-    for (row.index = rowTile * tiling.rowsPerTile; row.index != last;
-         ++row.index)
+      startSums<Body>(row, sums);
+    for (row.index = rowTile * tiling.rowsPerTile + threadIdx.y;
+         last > row.index; row.index += rowsAtOnce<Body>)
       body.row(row, sums);
   };
   if constexpr (sumsInRegisters<Body>) {
-    constexpr int columnSums = Body::shape.columnSums,
-                  totals = Body::shape.totals;
-    RegisterSums<columnSums, totals, stepsOf<Body>> sums;
+    RegisterSumsOf<Body> sums;
     rows(sums);
-    if constexpr (columnSums > 0)
-      row.each([&](auto c) {
+    if constexpr (rowsAtOnce < Body >> 1) {
+      storeWarpSums<Body>(sums, partials);
+    } else {
+      if constexpr (Body::shape.columnSums > 0)
+        row.each([&](auto c) {
 #pragma unroll
-        for (int k = 0; k < columnSums; ++k)
-          c.store(partials.column(k), c.inRegisters(sums.column(k)));
-      });
-    if (row.isFirst())
-      for (int k = 0; k < totals; ++k)
-        *partials.total(k) = sums.totals[k];
+          for (int k = 0; k < Body::shape.columnSums; ++k)
+            c.store(partials.column(k), c.load(sums.column(k)));
+        });
+      if (row.isFirst())
+        for (int k = 0; k < Body::shape.totals; ++k)
+          *partials.total(k) = sums.totals[k];
+    }
   } else {
     rows(partials);
   }
@@ -86,17 +172,18 @@ __global__ void __launch_bounds__(kCudaBlockThreads)
 /// are finished: one may be in the place of an operand of all columns.
 template <typename Body>
 constexpr int64_t finishColumns =
-    Body::shape.totals > 0 ? kCudaBlockColumns : kCudaFinishColumns;
+    Body::shape.totals > 0 ? kCudaTotalColumns : kCudaFinishColumns;
 
 template <typename Body, bool Aligned>
 __global__ void __launch_bounds__(kCudaBlockThreads)
-    runFinish(Body body, FusedTiling tiling, float *scratch) {
-  Row<isRagged<Body>, 0, kWarp> row;
+    runFinish(Body body, float *scratch) {
+  constexpr FusedTiling tiling = tiles<Body>;
+  Row<isRagged<Body>, 0, kCudaWarp> row;
   row.index = 0;
   row.begin = int64_t(blockIdx.x) * finishColumns<Body>;
   row.end = least(row.begin + finishColumns<Body>, Body::shape.cols);
   row.thread = threadIdx.y;
-  row.threads = kCudaBlockThreads / kWarp;
+  row.threads = kCudaBlockThreads / kCudaWarp;
   row.line = threadIdx.x;
   row.aligned = Aligned;
   row.keptValues = nullptr;
@@ -143,19 +230,17 @@ public:
 private:
   template <bool Aligned>
   static void launch(cuda::Queue &queue, const Body &body, float *partials) {
-    constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cuda);
-    constexpr int threads = cudaRowThreads(Body::shape.cols);
-    constexpr int rowsPerBlock = kCudaBlockThreads / threads;
-    detail::launchFused(queue, detail::runRows<Body, Aligned>,
-                        dim3(unsigned(ceilDiv(t.tiles(), rowsPerBlock))),
-                        dim3(threads, rowsPerBlock), body, t, partials);
+    detail::launchFused(
+        queue, detail::runRows<Body, Aligned>,
+        dim3(unsigned(detail::tiles<Body>.tiles())),
+        dim3(detail::rowThreads<Body>, detail::rowsAtOnce<Body>), body,
+        partials);
     if constexpr (Body::shape.finish) {
       constexpr int64_t blocks =
           ceilDiv(Body::shape.cols, detail::finishColumns<Body>);
       detail::launchFused(
           queue, detail::runFinish<Body, Aligned>, dim3(unsigned(blocks)),
-          dim3(detail::kWarp, kCudaBlockThreads / detail::kWarp), body, t,
-          partials);
+          dim3(kCudaWarp, kCudaBlockThreads / kCudaWarp), body, partials);
     }
   }
 

@@ -24,14 +24,16 @@ public:
   template <int N> TMC_HD TMC_INLINE Floats<N> at(int64_t at) {
 #ifdef TMC_PACKED_LANES
     const uint64_t index = first_ + uint64_t(at);
-    if constexpr (N == 4) {
-      Floats<4> r;
+    if constexpr (N % 4 == 0) {
+      Floats<N> r;
       if (index % 4 == 0) {
-        const PhiloxWords words = philox_.quad(index / 4);
-        for (int i = 0; i < 4; ++i)
-          r[i] = Philox::uniform(words.w[i]);
+        for (int quad = 0; quad < N / 4; ++quad) {
+          const PhiloxWords words = philox_.quad(index / 4 + quad);
+          for (int i = 0; i < 4; ++i)
+            r[4 * quad + i] = Philox::uniform(words.w[i]);
+        }
       } else {
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < N; ++i)
           r[i] = philox_.uniformAt(index + i);
       }
       return r;

@@ -10,8 +10,10 @@
 //       const float *x, *scale;
 //       float *y;
 //       residual_norm(tmc::In in, tmc::Out out) : x(...), ... {}
-//       template <typename R> TMC_HD void row(const R &, Sums) const;
-//       template <typename R> TMC_HD void finish(const R &, Sums) const;
+//       using ColumnSums = tmc::Combine<tmc::Sum>; // the kinds of sums over
+//       rows using Totals = tmc::Combine<>; template <typename R> TMC_HD void
+//       row(const R &, Sums) const; template <typename R> TMC_HD void
+//       finish(const R &, Sums) const;
 //     };
 //
 // `row` is called for each row (or piece of a row, if no row is reduced). If
@@ -40,6 +42,20 @@ inline Status checkFusedScratch(const FusedTiling &tiling, int64_t planned) {
 
 template <typename Body>
 constexpr bool hasSums = (Body::shape.columnSums + Body::shape.totals) > 0;
+
+/// Begins the sums over a tile's rows.
+template <typename Body, typename R, typename S>
+TMC_HD TMC_INLINE void startSums(const R &row, const S &sums) {
+  using Columns = typename Body::ColumnSums;
+  using Totals = typename Body::Totals;
+  if constexpr (Columns::count > 0)
+    row.each([&](auto c) {
+      for (int k = 0; k < Columns::count; ++k)
+        c.store(sums.column(k), c.spread(Columns::init(k)));
+    });
+  for (int k = 0; k < Totals::count; ++k)
+    row.store(sums.total(k), Totals::init(k));
+}
 
 /// True if a body's columns don't fill whole vectors.
 template <typename Body>

@@ -1,10 +1,14 @@
 //===- Math.h - exp, tanh, erf and similar functions ------------*- C++ -*-===//
 //
 // Elementary functions of fused kernels: templates over the value types of
-// Vec.h, so that the vector loop, its tail and cuda compute the same bits.
-// Errors, in units in the last place, against the correctly rounded value over
-// the whole range: exp 1, log 1, tanh 3, erf 3 (the unit tests measure them).
-// Infinities, NaNs and denormals follow C's functions.
+// Vec.h, so that the vector loop and its tail compute the same bits. Errors, in
+// units in the last place, against the correctly rounded value over the whole
+// range: exp 1, log 1, tanh 3, erf 3 (the unit tests measure them). Infinities,
+// NaNs and denormals follow C's functions.
+//
+// On cuda exp, tanh, erf and rsqrt use the card's units for 2^x and 1/x, which
+// give no correctly rounded values: exp 4, tanh 4, erf 4, rsqrt 2. Off a card
+// the same code runs with rounded values in their place.
 //
 // The coefficients are least-squares fits in relative error, reweighted until
 // the error is level; each polynomial states its own error.
@@ -42,7 +46,11 @@ template <typename V> TMC_HD TMC_INLINE V copysign(V x, V s) {
                    (bitsAs<I>(s) & int32_t(0x80000000u)));
 }
 template <typename V> TMC_HD TMC_INLINE V rsqrt(V x) {
+#ifdef __CUDA_ARCH__
+  return lanewise(x, [](float v) { return ::rsqrtf(v); });
+#else
   return all<V>(1.0f) / sqrt(x);
+#endif
 }
 template <typename V> TMC_HD TMC_INLINE V floor(V x) {
   return lanewise(x, [](float v) { return __builtin_floorf(v); });
@@ -76,7 +84,68 @@ template <typename V> TMC_HD TMC_INLINE Reduced<V> reduceByLog2(V x) {
 }
 } // namespace detail
 
+#ifdef TMC_CUDA
+namespace card {
+/// 2^x, on a card within 2 units in the last place; 0 for subnormal results.
+TMC_HD TMC_INLINE float powerOfTwo(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  const float y = ::exp2f(x);
+  return y < 1.17549435e-38f ? 0.0f : y;
+#endif
+}
+/// 1 / x, on a card within 1 unit in the last place; 0 for subnormal results.
+TMC_HD TMC_INLINE float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  const float y = 1.0f / x;
+  return __builtin_fabsf(y) < 1.17549435e-38f ? 0.0f : y;
+#endif
+}
+
+TMC_HD TMC_INLINE float exp(float x) {
+  // Beyond these bounds the result is inf or 0. A NaN passes.
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x;
+  // x log2(e) = t + rest, and 2^rest is nearly 1 + rest log(2). Below 2^-126
+  // the result is made in two steps.
+  const float shift = x < -86.0f ? 24.0f : 0.0f;
+  const float t = x * detail::kLog2E;
+  const float rest =
+      fma(x, 1.925963033e-8f, fma(x, detail::kLog2E, -t)) * 0.693147181f;
+  const float y = powerOfTwo(t + shift) * (1.0f + rest);
+  return x < -86.0f ? y * 5.9604644775390625e-8f : y;
+}
+
+TMC_HD TMC_INLINE float tanh(float x) {
+  // x + x^3 p(x^2) for |x| < 0.55, error 2^-29.5; else 1 - 2 / (e^2|x| + 1).
+  constexpr float p[] = {-3.333331467e-01f, 1.333248045e-01f, -5.384050691e-02f,
+                         2.102050340e-02f, -6.198649224e-03f};
+  const float a = abs(x), square = x * x;
+  const float small = fma(x * square, polynomial(square, p), x);
+  const float e = powerOfTwo(a * (2 * detail::kLog2E));
+  const float large = fma(-2.0f, reciprocal(e + 1.0f), 1.0f);
+  return a < 0.55f ? small : copysign(large, x);
+}
+
+/// e^-x for x >= 0, of a value that is taken from 1: what it lacks beside its
+/// own size is lost there.
+TMC_HD TMC_INLINE float expOfLess(float x) {
+  return powerOfTwo(x * -detail::kLog2E);
+}
+} // namespace card
+#endif
+
 template <typename V> TMC_HD TMC_INLINE V exp(V x) {
+#ifdef TMC_CUDA
+  return lanewise(x, [](float v) { return card::exp(v); });
+#else
   // Beyond these bounds the result is inf or 0. A NaN passes.
   x = select(asMask(x > 89.0f), all<V>(89.0f), x);
   x = select(asMask(x < -104.0f), all<V>(-104.0f), x);
@@ -87,9 +156,13 @@ template <typename V> TMC_HD TMC_INLINE V exp(V x) {
                  bitsAs<int32_t>(detail::kRound);
   const auto half = i >> 1;
   return y * detail::powerOfTwo(half) * detail::powerOfTwo(i - half);
+#endif
 }
 
 template <typename V> TMC_HD TMC_INLINE V tanh(V x) {
+#ifdef TMC_CUDA
+  return lanewise(x, [](float v) { return card::tanh(v); });
+#else
   // tanh |x| = e / (e + 2) with e = expm1(2 |x|): no cancellation anywhere.
   V a = abs(x) * 2.0f;
   a = select(asMask(a > 20.0f), all<V>(20.0f), a); // 1 from there on
@@ -99,6 +172,7 @@ template <typename V> TMC_HD TMC_INLINE V tanh(V x) {
   const V scale = detail::powerOfTwo(i);
   const V e = fma(detail::expm1Reduced(r), scale, scale - 1.0f);
   return copysign(e / (e + 2.0f), x);
+#endif
 }
 
 template <typename V> TMC_HD TMC_INLINE V erf(V x) {
@@ -114,7 +188,13 @@ template <typename V> TMC_HD TMC_INLINE V erf(V x) {
   const V small = x * polynomial(x * x, p);
   const auto isSmall = asMask(a <= 1.0f);
   a = select(asMask(a > 4.0f), all<V>(4.0f), a);
-  const V large = copysign(1.0f - exp(-polynomial(a, g)), x);
+#ifdef TMC_CUDA
+  const V tail =
+      lanewise(polynomial(a, g), [](float v) { return card::expOfLess(v); });
+#else
+  const V tail = exp(-polynomial(a, g));
+#endif
+  const V large = copysign(1.0f - tail, x);
   return select(isSmall, small, select(asMask(x != x), x, large));
 }
 

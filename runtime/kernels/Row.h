@@ -22,9 +22,10 @@
 //
 // A sum over rows has a fixed tree, too: a tile's rows in order, then the
 // tiles. On the cpu, tiles are added in order. On cuda, lane l of a warp adds
-// the tiles l, l + 32, ..., and then lanes combine in halves. While a tile of
-// cuda runs, its sums are in registers if they fit: in each row a thread has
-// the same columns.
+// the tiles l, l + 32, ..., and then lanes combine in halves. If rows are a
+// warp's, warp w of a block adds the rows w, w + 8, ... of a tile, and then the
+// warps are added in order. While a tile of cuda runs, its sums are in
+// registers if they fit: in each row a thread has the same columns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ROW_H
@@ -34,6 +35,8 @@
 #include "runtime/kernels/FusedShape.h"
 #include "runtime/kernels/Math.h"
 #include "runtime/kernels/Storage.h"
+
+#include <type_traits>
 
 namespace tmc {
 
@@ -65,6 +68,22 @@ TMC_HD TMC_INLINE Results<V, 1 + sizeof...(Vs)> results(V first, Vs... rest) {
 }
 
 template <typename... Kinds> struct Combine {
+  static constexpr int count = sizeof...(Kinds);
+  /// Where entry k begins.
+  TMC_HD static constexpr float init(int k) {
+    float value = 0;
+    int i = 0;
+    ((i++ == k ? void(value = Kinds::init) : void()), ...);
+    (void)k, (void)i;
+    return value;
+  }
+  /// Combines two numbers of entry k.
+  TMC_HD static TMC_INLINE float one(int k, float a, float b) {
+    int i = 0;
+    ((i++ == k ? void(a = Kinds::combine(a, b)) : void()), ...);
+    (void)k, (void)i, (void)b;
+    return a;
+  }
   /// Combines entry i by kind i.
   template <typename V> TMC_HD static TMC_INLINE void into(V *acc, const V *v) {
     int i = 0;
@@ -93,23 +112,29 @@ struct Sums {
 };
 
 #ifdef TMC_CUDA
-/// The same in registers, of a thread that walks its columns in `Steps` steps
-/// of four, and up to one more.
-template <int ColumnSums, int Totals, int Steps> struct RegisterSums {
+/// `Count` values of each column of a row in registers, of a thread that walks
+/// its columns in `Steps` steps of `Width`, and up to one more.
+template <int Count, int Steps, int Width> struct ColumnRegisters {
   struct Column {
-    const RegisterSums &sums;
+    const ColumnRegisters &registers;
     int k;
   };
+  TMC_HD Column column(int k) const { return {*this, k}; }
+
+  // Mutable as memory behind a pointer is.
+  mutable Lanes<float, Width> columns[Count > 0 ? Count : 1]
+                                     [Steps > 0 ? Steps : 1];
+  mutable float tails[Count > 0 ? Count : 1];
+};
+
+/// A tile's sums over its rows in registers.
+template <int ColumnSums, int Totals, int Steps, int Width>
+struct RegisterSums : ColumnRegisters<ColumnSums, Steps, Width> {
   struct Total {
     const RegisterSums &sums;
     int k;
   };
-  TMC_HD Column column(int k) const { return {*this, k}; }
   TMC_HD Total total(int k) const { return {*this, k}; }
-
-  // Mutable as memory behind a pointer is.
-  mutable Floats<4> columns[ColumnSums > 0 ? ColumnSums : 1][Steps];
-  mutable float tails[ColumnSums > 0 ? ColumnSums : 1];
   mutable float totals[Totals > 0 ? Totals : 1];
 };
 #endif
@@ -155,6 +180,13 @@ template <int N, bool Aligned = false, int Lines = 1> struct Columns {
     askAhead<0>(row);
     return loadLanes<N, Aligned>(row + at);
   }
+#ifdef TMC_CUDA
+  template <typename Column>
+  TMC_HD TMC_INLINE auto load(const Column &column) const
+      -> std::remove_reference_t<decltype(column.registers, Floats<N>())> {
+    return inRegisters(column);
+  }
+#endif
   template <typename T, typename V>
   TMC_HD TMC_INLINE void store(T *row, V value) const {
     askAhead<1>(row);
@@ -226,22 +258,22 @@ template <int N, bool Aligned = false, int Lines = 1> struct Columns {
                       value));
   }
 #ifdef TMC_CUDA
-  /// This thread's part of a sum in registers.
+  /// This thread's part of what is in registers.
   template <typename Column>
   TMC_HD TMC_INLINE auto &inRegisters(const Column &column) const {
     if constexpr (N == 1)
-      return column.sums.tails[column.k];
+      return column.registers.tails[column.k];
     else
-      return column.sums.columns[column.k][step];
+      return column.registers.columns[column.k][step];
   }
   template <typename Column, typename V>
   TMC_HD TMC_INLINE auto store(const Column &column, V value) const
-      -> decltype(void(column.sums)) {
+      -> decltype(void(column.registers)) {
     inRegisters(column) = value;
   }
   template <typename Kind, typename Column>
   TMC_HD TMC_INLINE auto add(const Column &column, Floats<N> value) const
-      -> decltype(void(column.sums)) {
+      -> decltype(void(column.registers)) {
     auto &sum = inRegisters(column);
     sum = Kind::combine(sum, value);
   }
@@ -277,15 +309,32 @@ constexpr int64_t kWholeColumns = 64;
 
 /// The walk over columns [begin, end) of row `index`. Unless `Ragged`, their
 /// number is a multiple of kWholeColumns, and no tail is compiled. On cuda a
-/// thread makes `Steps` steps if that isn't 0; for `Lines`, see Columns.
-template <bool Ragged, int Steps = 0, int Lines = 1> class Row {
+/// thread takes `Width` columns at once and makes `Steps` steps if that isn't
+/// 0; `Kept` values of a row are in registers between passes if that isn't 0;
+/// for `Lines`, see Columns.
+template <bool Ragged, int Steps = 0, int Lines = 1, int Width = 4,
+          int Kept = 0>
+class Row {
 public:
   int64_t index, begin, end;
   /// The place of this row's kept values between passes.
   float *keptValues;
   int64_t keptStride;
 
-  TMC_HD float *kept(int k) const { return keptValues + k * keptStride; }
+#ifdef TMC_CUDA
+  [[no_unique_address]] std::conditional_t<
+      Kept != 0, ColumnRegisters<Kept, Steps, Width>, std::false_type>
+      keptRegisters;
+#endif
+
+  TMC_HD auto kept(int k) const {
+#ifdef TMC_CUDA
+    if constexpr (Kept != 0)
+      return keptRegisters.column(k);
+    else
+#endif
+      return keptValues + k * keptStride;
+  }
 
   /// Elements that exist once per row, or once in total.
   template <typename T> TMC_HD auto load(const T *p) const {
@@ -354,7 +403,7 @@ public:
   }
 
   template <typename Fn> TMC_HD void each(Fn fn) const {
-    const int64_t whole = begin + (end - begin) / 4 * 4;
+    const int64_t whole = begin + (end - begin) / Width * Width;
     if (aligned)
       steps<true>(whole, fn);
     else
@@ -365,18 +414,18 @@ public:
   }
   template <bool Aligned, typename Fn>
   TMC_HD TMC_INLINE void steps(int64_t whole, Fn &fn) const {
-    int64_t c = begin + thread * 4;
+    int64_t c = begin + thread * Width;
     if constexpr (Steps > 0) {
       // Unrolled, so that what belongs to a step can be in registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-      for (int step = 0; step < Steps; ++step, c += threads * 4)
+      for (int step = 0; step < Steps; ++step, c += threads * Width)
         if (c < whole)
-          fn(Columns<4, Aligned, Lines>{c, step, line});
+          fn(Columns<Width, Aligned, Lines>{c, step, line});
     } else {
-      for (; c < whole; c += threads * 4)
-        fn(Columns<4, Aligned, Lines>{c, 0, line});
+      for (; c < whole; c += threads * Width)
+        fn(Columns<Width, Aligned, Lines>{c, 0, line});
     }
   }
 
@@ -384,7 +433,7 @@ public:
   TMC_HD Results<float, sizeof...(Kinds)> reduce(Fn fn) const {
     constexpr int n = sizeof...(Kinds);
     using All = Combine<Kinds...>;
-    Floats<4> lanes[n];
+    Floats<Width> lanes[n];
     float tail[n];
     All::start(lanes);
     All::start(tail);
@@ -395,7 +444,10 @@ public:
       else
         All::into(lanes, r.v);
     });
-    for (int half = 2; half > 0; half /= 2)
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int half = Width / 2; half > 0; half /= 2)
       for (int i = 0; i < half; ++i) {
         float a[n], b[n];
         for (int k = 0; k < n; ++k) {

@@ -73,6 +73,33 @@ constexpr bool isNarrow =
 #define TMC_NATIVE_HALVES 0
 #endif
 
+/// Set if a card converts pairs of halves itself, with the same results but for
+/// a NaN's bits.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define TMC_CARD_HALVES 1
+#else
+#define TMC_CARD_HALVES 0
+#endif
+
+/// True for the types that a card converts.
+template <typename T>
+constexpr bool isCardHalf = TMC_CARD_HALVES &&
+                            (std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
+
+/// The bits of two floats rounded to T, the first one's in the lower half.
+template <typename T>
+TMC_HD TMC_INLINE uint32_t narrowPair([[maybe_unused]] float low,
+                                      [[maybe_unused]] float high) {
+  uint32_t pair = 0;
+#if TMC_CARD_HALVES
+  if constexpr (std::is_same_v<T, bf16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#endif
+  return pair;
+}
+
 /// The floats whose bits in T are `bits`, one per lane.
 template <typename T, typename U>
 TMC_HD TMC_INLINE Floats<lanesOf<U>> widenBits(U bits) {
@@ -132,6 +159,8 @@ template <typename T> TMC_HD TMC_INLINE float widen(T x) {
 }
 
 template <typename T> TMC_HD TMC_INLINE T narrow(float x) {
+  if constexpr (isCardHalf<T>)
+    return {decltype(T::bits)(narrowPair<T>(x, 0))};
 #if TMC_NATIVE_HALVES
   if constexpr (std::is_same_v<T, f16>)
     return {uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))};
@@ -279,7 +308,15 @@ TMC_HD TMC_INLINE std::enable_if_t<isNarrow<T>> storeLanes(T *p, Floats<N> x) {
       bits = narrowHalves(x);
     else
 #endif
+        if constexpr (isCardHalf<T>) {
+      for (int i = 0; i < N; i += 2) {
+        const uint32_t pair = narrowPair<T>(x[i], x[i + 1]);
+        bits[i] = Bits(pair);
+        bits[i + 1] = Bits(pair >> 16);
+      }
+    } else {
       bits = convert<Bits>(narrowBits<T>(x));
+    }
     storeRaw<N, A>(reinterpret_cast<Bits *>(p), bits);
   }
 }
@@ -302,7 +339,18 @@ template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
       return widenHalves(narrowHalves(x));
   }
 #endif
-  if constexpr (std::is_same_v<T, tf32> || std::is_same_v<T, bf16>) {
+  if constexpr (isCardHalf<T> && std::is_same_v<T, bf16>) {
+    if constexpr (lanesOf<F> == 1) {
+      return bitsAs<float>(narrowPair<T>(0, x) & 0xffff0000u);
+    } else {
+      for (int i = 0; i < lanesOf<F>; i += 2) {
+        const uint32_t pair = narrowPair<T>(x[i], x[i + 1]);
+        x[i] = bitsAs<float>(pair << 16);
+        x[i + 1] = bitsAs<float>(pair & 0xffff0000u);
+      }
+      return x;
+    }
+  } else if constexpr (std::is_same_v<T, tf32> || std::is_same_v<T, bf16>) {
     constexpr int N = lanesOf<F>;
     constexpr uint32_t cut = std::is_same_v<T, tf32> ? 13 : 16;
     constexpr uint32_t low = (1u << cut) - 1;

@@ -3,8 +3,8 @@
 // The value types of fused kernels. `Floats<N>` is N floats, `Ints<N>` and
 // `Longs<N>` N integers of 32 and 64 bits, `Mask<N>` N booleans. N is 1 (plain
 // scalars) or kLanes: on the cpu a GCC vector as wide as a register, on cuda a
-// struct of four. A kernel's body is a template over N; the same code is the
-// body of the vector loop, of its tail, and of a cuda thread.
+// struct of four, or of eight. A kernel's body is a template over N; the same
+// code is the body of the vector loop, of its tail, and of a cuda thread.
 //
 // No contraction and no reordering: operations run as written, in the same
 // order for each N, so that vector body and tail agree bit for bit. Only an
@@ -245,15 +245,16 @@ TMC_HD TMC_INLINE V select(Mask<lanesOf<V>> mask, V a, V b) {
 }
 
 TMC_HD TMC_INLINE bool logicalNot(bool mask) { return !mask; }
-TMC_HD TMC_INLINE Mask<kLanes> logicalNot(Mask<kLanes> mask) {
 #ifdef TMC_PACKED_LANES
-  for (int i = 0; i < kLanes; ++i)
+template <int N>
+TMC_HD TMC_INLINE Pack<bool, N> logicalNot(Pack<bool, N> mask) {
+  for (int i = 0; i < N; ++i)
     mask[i] = !mask[i];
   return mask;
-#else
-  return ~mask;
-#endif
 }
+#else
+TMC_INLINE Mask<kLanes> logicalNot(Mask<kLanes> mask) { return ~mask; }
+#endif
 
 /// Converts any lanes to lanes of To: float and integers.
 template <typename To, typename V>
@@ -277,8 +278,8 @@ template <typename To> TMC_HD TMC_INLINE To fromMask(bool mask) {
   return To(mask);
 }
 #ifdef TMC_PACKED_LANES
-template <typename To>
-TMC_HD TMC_INLINE Lanes<To, kLanes> fromMask(Mask<kLanes> mask) {
+template <typename To, int N>
+TMC_HD TMC_INLINE Pack<To, N> fromMask(Pack<bool, N> mask) {
   return convert<To>(mask);
 }
 #else
@@ -291,7 +292,9 @@ TMC_INLINE Lanes<To, kLanes> fromMask(Ints<kLanes> mask) {
 /// The result of a comparison, as a mask of the width of floats.
 TMC_HD TMC_INLINE bool asMask(bool answer) { return answer; }
 #ifdef TMC_PACKED_LANES
-TMC_HD TMC_INLINE Mask<kLanes> asMask(Mask<kLanes> answer) { return answer; }
+template <int N> TMC_HD TMC_INLINE Pack<bool, N> asMask(Pack<bool, N> answer) {
+  return answer;
+}
 #else
 TMC_INLINE Mask<kLanes> asMask(Ints<kLanes> answer) { return answer; }
 TMC_INLINE Mask<kLanes> asMask(Longs<kLanes> answer) {
@@ -308,11 +311,24 @@ TMC_HD TMC_INLINE float fma(float a, float b, float c) {
 }
 TMC_HD TMC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 
-TMC_HD TMC_INLINE Floats<kLanes> fma(Floats<kLanes> a, Floats<kLanes> b,
-                                     Floats<kLanes> c) {
-#if !defined(TMC_PACKED_LANES) && defined(__AVX512F__)
+#ifdef TMC_PACKED_LANES
+template <int N>
+TMC_HD TMC_INLINE Pack<float, N> fma(Pack<float, N> a, Pack<float, N> b,
+                                     Pack<float, N> c) {
+  Pack<float, N> r;
+  for (int i = 0; i < N; ++i)
+    r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return r;
+}
+template <int N> TMC_HD TMC_INLINE Pack<float, N> sqrt(Pack<float, N> x) {
+  return lanewise(x, [](float v) { return __builtin_sqrtf(v); });
+}
+#else
+TMC_INLINE Floats<kLanes> fma(Floats<kLanes> a, Floats<kLanes> b,
+                              Floats<kLanes> c) {
+#if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
-#elif !defined(TMC_PACKED_LANES) && defined(__AVX__) && defined(__FMA__)
+#elif defined(__AVX__) && defined(__FMA__)
   return _mm256_fmadd_ps(a, b, c);
 #else
   Floats<kLanes> r;
@@ -321,17 +337,18 @@ TMC_HD TMC_INLINE Floats<kLanes> fma(Floats<kLanes> a, Floats<kLanes> b,
   return r;
 #endif
 }
-TMC_HD TMC_INLINE Floats<kLanes> sqrt(Floats<kLanes> x) {
-#if !defined(TMC_PACKED_LANES) && defined(__AVX512F__)
+TMC_INLINE Floats<kLanes> sqrt(Floats<kLanes> x) {
+#if defined(__AVX512F__)
   return _mm512_sqrt_ps(x);
-#elif !defined(TMC_PACKED_LANES) && defined(__AVX__)
+#elif defined(__AVX__)
   return _mm256_sqrt_ps(x);
-#elif !defined(TMC_PACKED_LANES) && defined(__SSE2__)
+#elif defined(__SSE2__)
   return _mm_sqrt_ps(x);
 #else
   return lanewise(x, [](float v) { return __builtin_sqrtf(v); });
 #endif
 }
+#endif
 
 /// The larger and the smaller of two values; if one is NaN, the result is NaN.
 template <typename V> TMC_HD TMC_INLINE V max(V a, V b) {

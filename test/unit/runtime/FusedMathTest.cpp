@@ -37,11 +37,18 @@ double worstUlp(F f, G exact, double low, double high) {
   return worst;
 }
 
+// On cuda the units of a card are less exact than these stand-ins for them.
+#ifdef TMC_CUDA
+constexpr double kExp = 3;
+#else
+constexpr double kExp = 1;
+#endif
+
 TEST(FusedMath, ErrorsAreSmall) {
   auto exp = [](auto x) { return math::exp(x); };
   EXPECT_LE(worstUlp(
                 exp, [](double x) { return std::exp(x); }, -103, 88.5),
-            1);
+            kExp);
   auto atan = [](auto x) { return math::atan(x); };
   EXPECT_LE(worstUlp(
                 atan, [](double x) { return std::atan(x); }, -20, 20),
