@@ -155,7 +155,7 @@ constexpr bool kSumsOfCuda = false;
 #endif
 /// The lanes of runtime/cuda/Optimizer.cu in the sum of a part, and of all
 /// parts.
-constexpr int kCudaPartLanes = 1024, kCudaLanes = 256;
+constexpr int kCudaLanes = 256;
 
 /// The order of blockReduce() in runtime/cuda/Launch.h.
 inline double reduceAsBlock(double *lanes, int count) {
@@ -165,21 +165,20 @@ inline double reduceAsBlock(double *lanes, int count) {
   return lanes[0];
 }
 
-/// The order of cuda's squareParts().
+/// One part in the order of cuda's squarePart().
 template <typename Grad>
 double cudaSquaresOf(const Grad *grad, int64_t begin, int64_t end) {
-  alignas(64) float sums[kCudaPartLanes] = {};
-  for (int64_t row = begin; row < end; row += kCudaPartLanes) {
-    const int64_t count = std::min<int64_t>(kCudaPartLanes, end - row);
-    for (int64_t i = 0; i < count; i += kWidth) {
-      const int64_t some = std::min<int64_t>(kWidth, count - i);
-      const V g = loadSome(grad + row + i, some);
-      storeSome(sums + i, simd::fma(g, g, loadSome(sums + i, some)), some);
-    }
+  double lanes[kCudaLanes];
+  for (int lane = 0; lane < kCudaLanes; ++lane) {
+    float sum = 0;
+    for (int64_t run = begin + 4 * lane; run < end; run += 4 * kCudaLanes)
+      for (int64_t i = run; i < std::min(run + 4, end); ++i) {
+        const float value = loadLanes<1>(grad + i);
+        sum = __builtin_fmaf(value, value, sum);
+      }
+    lanes[lane] = sum;
   }
-  double lanes[kCudaPartLanes];
-  std::copy(sums, sums + kCudaPartLanes, lanes);
-  return reduceAsBlock(lanes, kCudaPartLanes);
+  return reduceAsBlock(lanes, kCudaLanes);
 }
 
 /// Adds the sums of the parts.
@@ -205,11 +204,17 @@ void updateTiles(Stream &stream, int64_t count, const Grad *grad, void *scratch,
     const int64_t begin = tile * kUpdateTile;
     const int64_t end = std::min(count, begin + kUpdateTile);
     const double sum = body(begin, end);
-    if (squares)
-      partial[tile] = kSumsOfCuda ? cudaSquaresOf(grad, begin, end) : sum;
+    if (squares && !kSumsOfCuda)
+      partial[tile] = sum;
+    if (squares && kSumsOfCuda)
+      for (int64_t part = begin; part < end; part += kCudaUpdatePart)
+        partial[part / kCudaUpdatePart] =
+            cudaSquaresOf(grad, part, std::min(end, part + kCudaUpdatePart));
   });
   if (squares)
-    *squares = float(addParts(partial, tiles));
+    *squares = float(addParts(
+        partial,
+        partsOfSquares(count, kSumsOfCuda ? Backend::Cuda : Backend::Cpu)));
 }
 
 template <typename Grad>

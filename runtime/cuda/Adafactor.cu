@@ -217,15 +217,30 @@ __global__ void __launch_bounds__(kBlock)
   if (!begins(s, f))
     return;
   const float move = *s.move;
-  eachElement<kDrawnValues<Param, float, 0>>(
+  auto moved = [&](int64_t i) {
+    float u;
+    if constexpr (IsFactored)
+      u = updateOf(s, f, grad, i / s.q.columns, i % s.q.columns, i);
+    else
+      u = updateOf(s, f, grad, i);
+    return loadLanes<1>(param + i) * f.decay + u * move;
+  };
+  constexpr int kDrawn = kDrawnValues<Param, float, 0>,
+                N = Chance<kDrawn>::kRun;
+  eachRun<kDrawn>(
       s.q.count, s.q.stream, s.step,
+      isAligned(param) && isAligned(copy.address()),
+      [&](const auto &chance, int64_t i) {
+        Floats<N> p;
+#pragma unroll
+        for (int e = 0; e < N; ++e)
+          p[e] = moved(i + e);
+        chance.storeRun(0, param + i, p);
+        if constexpr (!isNarrow<Param>)
+          copy.store<N, true>(i, p);
+      },
       [&](const auto &chance, int64_t i, int element) {
-        float u;
-        if constexpr (IsFactored)
-          u = updateOf(s, f, grad, i / s.q.columns, i % s.q.columns, i);
-        else
-          u = updateOf(s, f, grad, i);
-        const float p = loadLanes<1>(param + i) * f.decay + u * move;
+        const float p = moved(i);
         chance.store(0, element, param + i, p);
         if constexpr (!isNarrow<Param>)
           copy.store<1>(i, p);

@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kBlock)
               const float *__restrict__ rate, const int64_t *__restrict__ step,
               const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
               float *firstScales, uint8_t *secondCodes, float *secondScales,
-              RoundedCopy copy) {
+              RoundedCopy copy, Squares squares) {
+  squarePart(grad, q.count, squares);
   if (isSkipped(step, clip))
     return;
   __shared__ adam::Factors f;
@@ -147,8 +148,6 @@ void AdamW4bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         using Param = decltype(p);
         using Grad = decltype(g);
         const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        cuda::squareSum(queue, grad, params_.count, scratch,
-                        floats(result(outs, 5)));
         launch(queue, cuda::adamw4bit<Param, Grad>,
                cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
                0, params_, grad, floats(operand(ins, 6)),
@@ -156,7 +155,10 @@ void AdamW4bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                static_cast<Param *>(result(outs, 0)),
                cuda::codes(result(outs, 1)), floats(result(outs, 2)),
                cuda::codes(result(outs, 3)), floats(result(outs, 4)),
-               RoundedCopy(params_.copy, result(outs, 6)));
+               RoundedCopy(params_.copy, result(outs, 6)),
+               cuda::Squares(scratch, result(outs, 5)));
+        cuda::addSquareParts(queue, params_.count, scratch,
+                             floats(result(outs, 5)));
       });
 }
 

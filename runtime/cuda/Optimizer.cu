@@ -1,11 +1,11 @@
 //===- Optimizer.cu - updates of parameters on cuda -----------------------===//
 //
-// The updates are pointwise: a thread takes every kBlock-th element of its
-// block's piece, or every kBlock-th run of eight if one quad of random numbers
-// rounds a run. Scalar factors are computed in f64 and rounded once, by one
-// thread of each block. The sum of squares is a separate pass: one block per
-// kUpdateTile elements, and a last block adds the partial sums by a fixed tree
-// if there are several.
+// The updates are pointwise: a thread takes every kBlock-th run of four
+// elements of its block's piece, or of eight if one quad of random numbers
+// rounds a run; whole runs by accesses of 16 bytes where all operands are
+// aligned. Scalar factors are computed in f64 and rounded once, by one thread
+// of each block. A block also adds up the squares of its piece of the gradient;
+// if there are several pieces, a last block adds theirs by a fixed tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,20 @@ namespace tmc {
 namespace cuda {
 namespace {
 
-/// Threads that add up one part of a sum of squares.
-constexpr int kSumBlock = 1024;
+/// The square roots of a run.
+struct Roots {
+  template <int N> __device__ Floats<N> operator()(Pack<float, N> x) const {
+    return lanewise(x, [](float v) { return sqrtf(v); });
+  }
+};
 
 template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
     adamw(AdamW::Params q, const Grad *__restrict__ grad,
           const float *__restrict__ rate, const int64_t *__restrict__ step,
           const float *__restrict__ clip, Param *param, Moment *first,
-          Moment *second, RoundedCopy copy) {
+          Moment *second, RoundedCopy copy, Squares squares) {
+  squarePart(grad, q.count, squares);
   if (isSkipped(step, clip))
     return;
   __shared__ adam::Factors shared;
@@ -33,8 +38,25 @@ __global__ void __launch_bounds__(kBlock)
     shared = adam::factors(q, rate, step, clip);
   __syncthreads();
   const adam::Factors f = shared;
-  eachElement<kDrawnValues<Param, Moment, 2>>(
-      q.count, q.stream, step, [&](const auto &chance, int64_t i, int element) {
+  constexpr int kDrawn = kDrawnValues<Param, Moment, 2>,
+                N = Chance<kDrawn>::kRun;
+  eachRun<kDrawn>(
+      q.count, q.stream, step,
+      isAligned(grad) && isAligned(param) && isAligned(first) &&
+          isAligned(second) && isAligned(copy.address()),
+      [&](const auto &chance, int64_t i) {
+        Floats<N> m = loadLanes<N, true>(first + i),
+                  v = loadLanes<N, true>(second + i);
+        const Floats<N> p =
+            adam::update(f, loadLanes<N, true>(grad + i),
+                         loadLanes<N, true>(param + i), m, v, Roots{});
+        chance.storeRun(0, param + i, p);
+        if constexpr (!isNarrow<Param>)
+          copy.store<N, true>(i, p);
+        chance.storeRun(1, first + i, m);
+        chance.storeRun(2, second + i, v);
+      },
+      [&](const auto &chance, int64_t i, int element) {
         float m = loadLanes<1>(first + i), v = loadLanes<1>(second + i);
         const float p = adam::update(f, loadLanes<1>(grad + i),
                                      loadLanes<1>(param + i), m, v, Root{});
@@ -70,7 +92,8 @@ __global__ void __launch_bounds__(kBlock)
               const float *__restrict__ rate, const int64_t *__restrict__ step,
               const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
               float *firstMost, uint8_t *secondCodes, float *secondMost,
-              RoundedCopy copy) {
+              RoundedCopy copy, Squares squares) {
+  squarePart(grad, q.count, squares);
   if (isSkipped(step, clip))
     return;
   static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
@@ -126,52 +149,62 @@ __global__ void __launch_bounds__(kBlock)
     sgd(Sgd::Params q, const Grad *__restrict__ grad,
         const float *__restrict__ rate, const int64_t *__restrict__ step,
         const float *__restrict__ clip, Param *param, Moment *buffer,
-        RoundedCopy copy) {
+        RoundedCopy copy, Squares squares) {
+  squarePart(grad, q.count, squares);
   if (isSkipped(step, clip))
     return;
   const float decay = float(q.weightDecay), momentum = float(q.momentum);
   const float damped = float(1 - q.dampening);
   const float minusRate = -*rate, scale = clip ? *clip : 1.0f;
   const bool firstStep = *step <= 1;
-  eachElement<kDrawnValues<Param, Moment, 1>>(
-      q.count, q.stream, step, [&](const auto &chance, int64_t i, int element) {
-        float g = loadLanes<1>(grad + i) * scale;
-        const float p = loadLanes<1>(param + i);
-        if (q.weightDecay != 0)
-          g = g + decay * p;
-        if (q.momentum != 0 && buffer) {
-          const float b =
-              firstStep ? g : loadLanes<1>(buffer + i) * momentum + damped * g;
-          chance.store(1, element, buffer + i, b);
-          g = q.nesterov ? g + momentum * b : b;
-        }
-        const float moved = p + minusRate * g;
-        chance.store(0, element, param + i, moved);
+  constexpr int kDrawn = kDrawnValues<Param, Moment, 1>,
+                N = Chance<kDrawn>::kRun;
+  const bool hasBuffer = q.momentum != 0 && buffer;
+  // The parameter moved by `g`, and the buffer, of a value or of a run of them.
+  auto moved = [&](auto g, auto p, auto &b) {
+    g = g * scale;
+    if (q.weightDecay != 0)
+      g = g + decay * p;
+    if (hasBuffer) {
+      b = firstStep ? g : b * momentum + damped * g;
+      g = q.nesterov ? g + momentum * b : b;
+    }
+    return p + minusRate * g;
+  };
+  eachRun<kDrawn>(
+      q.count, q.stream, step,
+      isAligned(grad) && isAligned(param) && isAligned(buffer) &&
+          isAligned(copy.address()),
+      [&](const auto &chance, int64_t i) {
+        Floats<N> b{};
+        if (hasBuffer && !firstStep)
+          b = loadLanes<N, true>(buffer + i);
+        const Floats<N> p = moved(Floats<N>(loadLanes<N, true>(grad + i)),
+                                  Floats<N>(loadLanes<N, true>(param + i)), b);
+        if (hasBuffer)
+          chance.storeRun(1, buffer + i, b);
+        chance.storeRun(0, param + i, p);
         if constexpr (!isNarrow<Param>)
-          copy.store<1>(i, moved);
+          copy.store<N, true>(i, p);
+      },
+      [&](const auto &chance, int64_t i, int element) {
+        float b = 0;
+        if (hasBuffer && !firstStep)
+          b = loadLanes<1>(buffer + i);
+        const float p = moved(float(loadLanes<1>(grad + i)),
+                              float(loadLanes<1>(param + i)), b);
+        if (hasBuffer)
+          chance.store(1, element, buffer + i, b);
+        chance.store(0, element, param + i, p);
+        if constexpr (!isNarrow<Param>)
+          copy.store<1>(i, p);
       });
 }
 
-/// partial[block] = the sum of squares of one part; the only part's is *out.
 template <typename T>
-__global__ void __launch_bounds__(kSumBlock)
-    squareParts(const T *__restrict__ x, int64_t count, double *partial,
-                float *out) {
-  __shared__ double shared[kSumBlock];
-  const int64_t begin = int64_t(blockIdx.x) * kUpdateTile;
-  const int64_t end = begin + kUpdateTile < count ? begin + kUpdateTile : count;
-  float sum = 0;
-  for (int64_t i = begin + threadIdx.x; i < end; i += kSumBlock) {
-    const float value = loadLanes<1>(x + i);
-    sum = fmaf(value, value, sum);
-  }
-  const double total = blockReduce(double(sum), shared, AddOp{});
-  if (threadIdx.x != 0)
-    return;
-  if (gridDim.x == 1)
-    *out = float(total);
-  else
-    partial[blockIdx.x] = total;
+__global__ void __launch_bounds__(kBlock)
+    squareParts(const T *__restrict__ x, int64_t count, Squares squares) {
+  squarePart(x, count, squares);
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -226,17 +259,21 @@ uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
 
 } // namespace
 
+void addSquareParts(Queue &queue, int64_t count, void *scratch, float *out) {
+  if (out && count > kPiece)
+    launch(queue, addParts, dim3(1), dim3(kBlock), 0,
+           static_cast<const double *>(scratch), ceilDivide(count, kPiece),
+           out);
+}
+
 template <typename T>
 void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
                float *out) {
   if (!out)
     return;
-  double *partial = static_cast<double *>(scratch);
-  const int64_t parts = ceilDivide(count, kUpdateTile);
-  launch(queue, squareParts<T>, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
-         count, partial, out);
-  if (parts != 1)
-    launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
+  launch(queue, squareParts<T>, blocksFor(count, kPiece), dim3(kBlock), 0, x,
+         count, Squares(scratch, out));
+  addSquareParts(queue, count, scratch, out);
 }
 template void squareSum(Queue &, const float *, int64_t, void *, float *);
 template void squareSum(Queue &, const bf16 *, int64_t, void *, float *);
@@ -266,8 +303,6 @@ void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         using Grad = decltype(g);
         using Moment = decltype(m);
         const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        cuda::squareSum(queue, grad, params_.count, scratch,
-                        floats(result(outs, 3)));
         launch(queue, cuda::adamw<Param, Grad, Moment>,
                cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
                0, params_, grad, floats(operand(ins, 4)),
@@ -275,7 +310,10 @@ void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                static_cast<Param *>(result(outs, 0)),
                static_cast<Moment *>(result(outs, 1)),
                static_cast<Moment *>(result(outs, 2)),
-               RoundedCopy(params_.copy, result(outs, 4)));
+               RoundedCopy(params_.copy, result(outs, 4)),
+               cuda::Squares(scratch, result(outs, 3)));
+        cuda::addSquareParts(queue, params_.count, scratch,
+                             floats(result(outs, 3)));
       });
 }
 
@@ -297,8 +335,6 @@ void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         using Param = decltype(p);
         using Grad = decltype(g);
         const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        cuda::squareSum(queue, grad, params_.count, scratch,
-                        floats(result(outs, 5)));
         launch(queue, cuda::adamw8bit<Param, Grad>,
                cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
                0, params_, grad, floats(operand(ins, 6)),
@@ -306,7 +342,10 @@ void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                static_cast<Param *>(result(outs, 0)),
                cuda::codes(result(outs, 1)), floats(result(outs, 2)),
                cuda::codes(result(outs, 3)), floats(result(outs, 4)),
-               RoundedCopy(params_.copy, result(outs, 6)));
+               RoundedCopy(params_.copy, result(outs, 6)),
+               cuda::Squares(scratch, result(outs, 5)));
+        cuda::addSquareParts(queue, params_.count, scratch,
+                             floats(result(outs, 5)));
       });
 }
 
@@ -329,15 +368,16 @@ void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         using Grad = decltype(g);
         using Moment = decltype(m);
         const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        cuda::squareSum(queue, grad, params_.count, scratch,
-                        floats(result(outs, 2)));
         launch(queue, cuda::sgd<Param, Grad, Moment>,
                cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
                0, params_, grad, floats(operand(ins, 3)),
                longs(operand(ins, 4)), floats(operand(ins, 5)),
                static_cast<Param *>(result(outs, 0)),
                static_cast<Moment *>(result(outs, 1)),
-               RoundedCopy(params_.copy, result(outs, 3)));
+               RoundedCopy(params_.copy, result(outs, 3)),
+               cuda::Squares(scratch, result(outs, 2)));
+        cuda::addSquareParts(queue, params_.count, scratch,
+                             floats(result(outs, 2)));
       });
 }
 

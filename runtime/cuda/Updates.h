@@ -15,7 +15,7 @@
 namespace tmc::cuda {
 
 /// Queues *out = the sum of squares of x, if `out` isn't null: one block per
-/// kUpdateTile elements; a last block adds the partial sums by a fixed tree.
+/// kCudaUpdatePart elements, then addSquareParts().
 template <typename T>
 void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
                float *out);
@@ -24,15 +24,68 @@ extern template void squareSum(Queue &, const float *, int64_t, void *,
 extern template void squareSum(Queue &, const bf16 *, int64_t, void *, float *);
 extern template void squareSum(Queue &, const f16 *, int64_t, void *, float *);
 
+/// Queues *out = the sum of the parts' squares by a fixed tree, if `out` isn't
+/// null and there are several parts.
+void addSquareParts(Queue &queue, int64_t count, void *scratch, float *out);
+
+/// The place of a gradient's sum of squares, which blocks of an update make in
+/// passing; null: it isn't wanted.
+struct Squares {
+  double *partial;
+  float *out;
+  Squares(void *scratch, void *out)
+      : partial(static_cast<double *>(scratch)),
+        out(static_cast<float *>(out)) {}
+};
+
 namespace {
 
 constexpr int kBlock = 256;
 /// Elements of one block of an update.
-constexpr int64_t kPiece = 16 * kBlock;
+constexpr int64_t kPiece = kCudaUpdatePart;
+static_assert(kPiece == 16 * kBlock);
 
 struct Root {
   __device__ float operator()(float x) const { return sqrtf(x); }
 };
+
+inline __device__ bool isAligned(const void *p) {
+  return reinterpret_cast<uintptr_t>(p) % 16 == 0;
+}
+
+/// The block's part of a sum of squares: thread t adds the runs of four t, t +
+/// 256, ... in order, then threads combine in halves. Called by all threads.
+template <typename T>
+__device__ void squarePart(const T *x, int64_t count, const Squares &squares) {
+  if (!squares.out)
+    return;
+  __shared__ double shared[kBlock];
+  const int64_t begin = int64_t(blockIdx.x) * kPiece;
+  const int64_t end = begin + kPiece < count ? begin + kPiece : count;
+  float sum = 0;
+  auto add = [&](float value) { sum = fmaf(value, value, sum); };
+  const bool aligned = isAligned(x);
+#pragma unroll
+  for (int64_t i = begin + 4 * int64_t(threadIdx.x); i < begin + kPiece;
+       i += 4 * kBlock) {
+    if (aligned && i + 4 <= end) {
+      const Floats<4> run = loadLanes<4, true>(x + i);
+      for (int e = 0; e < 4; ++e)
+        add(run[e]);
+    } else {
+      for (int e = 0; e < 4; ++e)
+        if (i + e < end)
+          add(loadLanes<1>(x + i + e));
+    }
+  }
+  const double total = blockReduce(double(sum), shared, AddOp{});
+  if (threadIdx.x != 0)
+    return;
+  if (gridDim.x == 1)
+    *squares.out = float(total);
+  else
+    squares.partial[blockIdx.x] = total;
+}
 
 /// The random bits by which a thread rounds a run of elements; `Count` values
 /// for each element.
@@ -45,27 +98,44 @@ template <int Count> struct Chance {
     for (int which = 0; which < Count; ++which)
       words[which] = draws.quad(uint64_t(kRoundedValues * run + which));
   }
-  __device__ void store(int, int, float *p, float x) const { *p = x; }
-  __device__ void store(int which, int element, bf16 *p, float x) const {
+  __device__ uint16_t rounded(int which, int element, float x) const {
     const uint32_t chance =
         words[which].w[element / 2] >> (element % 2 * 16) & 0xffffu;
-    p->bits = uint16_t(stochasticBits(x, chance));
+    return uint16_t(stochasticBits(x, chance));
+  }
+  __device__ void store(int, int, float *p, float x) const { *p = x; }
+  __device__ void store(int which, int element, bf16 *p, float x) const {
+    p->bits = rounded(which, element, x);
+  }
+  /// A whole run, by accesses of 16 bytes.
+  __device__ void storeRun(int, float *p, Floats<kRun> x) const {
+    storeLanes<kRun, true>(p, x);
+  }
+  __device__ void storeRun(int which, bf16 *p, Floats<kRun> x) const {
+    Lanes<uint16_t, kRun> bits;
+#pragma unroll
+    for (int e = 0; e < kRun; ++e)
+      bits[e] = rounded(which, e, x[e]);
+    storeRaw<kRun, true>(reinterpret_cast<uint16_t *>(p), bits);
   }
 };
 
 /// Without rounding.
 template <> struct Chance<0> {
-  static constexpr int kRun = 1;
+  static constexpr int kRun = 4;
 
   __device__ void draw(const Philox &, int64_t) {}
   __device__ void store(int, int, float *p, float x) const { *p = x; }
+  __device__ void storeRun(int, float *p, Floats<kRun> x) const {
+    storeLanes<kRun, true>(p, x);
+  }
 };
 
-/// Calls body(chance, i, element of a run) for the elements of the block's
-/// piece.
-template <int Count, typename F>
-__device__ void eachElement(int64_t count, int64_t stream, const int64_t *step,
-                            F &&body) {
+/// Calls run(chance, i) for the whole runs of the block's piece if `aligned`,
+/// and one(chance, i, element of a run) for the other elements.
+template <int Count, typename R, typename F>
+__device__ void eachRun(int64_t count, int64_t stream, const int64_t *step,
+                        bool aligned, R &&run, F &&one) {
   constexpr int kRun = Chance<Count>::kRun;
   const Philox draws = roundingDraws(stream, *step);
   const int64_t begin = int64_t(blockIdx.x) * kPiece;
@@ -74,10 +144,14 @@ __device__ void eachElement(int64_t count, int64_t stream, const int64_t *step,
        i += kBlock * kRun) {
     Chance<Count> chance;
     chance.draw(draws, i / kRun);
+    if (aligned && i + kRun <= end) {
+      run(chance, i);
+      continue;
+    }
 #pragma unroll
     for (int element = 0; element < kRun; ++element)
       if (i + element < end)
-        body(chance, i + element, element);
+        one(chance, i + element, element);
   }
 }
 

@@ -62,7 +62,7 @@ public:
   static int64_t scratchCap(const Params &params, Backend);
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     // A matrix has the sums of its rows and columns, and their means.
-    return (params.rows > 0 ? 7 : 3) +
+    return (params.rows > 0 ? 7 : 3) + wanted[3] +
            squareSumLaunches(params.count, wanted[3]);
   }
   TMC_KERNEL(Adafactor)
@@ -98,7 +98,7 @@ struct Sums {
       tiles = ceilOf(q.rows, tileRows);
     }
     // After the parts of the gradient's own sum of squares.
-    params = ceilOf(ceilOf(q.count, kUpdateTile) * 8, 64) * 64;
+    params = ceilOf(partsOfSquares(q.count, Backend::Cuda) * 8, 64) * 64;
     updates = params + ceilOf(lines * 4, 64) * 64;
     columns = updates + ceilOf(lines * 4, 64) * 64;
     means = columns +

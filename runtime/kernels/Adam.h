@@ -27,6 +27,15 @@
 
 namespace tmc::adam {
 
+/// base^n by squares.
+TMC_HD inline double powerOf(double base, int64_t n) {
+  double power = 1;
+  for (; n > 0; n /= 2, base *= base)
+    if (n % 2 == 1)
+      power *= base;
+  return power;
+}
+
 /// The factors of one step; computed in double and rounded once.
 struct Factors {
   float decay, w1, b2, w2, root, epsilon, size, scale;
@@ -35,15 +44,16 @@ struct Factors {
 /// The factors from the kernels' scalar operands; `clipScale` may be absent.
 TMC_HD inline Factors factors(const AdamParams &q, const float *rate,
                               const int64_t *count, const float *clipScale) {
-  const double lr = *rate, step = double(*count); // from 1
+  const double lr = *rate;
+  const int64_t step = *count; // from 1
   Factors f;
   f.decay = float(1 - lr * q.weightDecay);
   f.w1 = float(1 - q.beta1);
   f.b2 = float(q.beta2);
   f.w2 = float(1 - q.beta2);
-  f.root = float(sqrt(1 - pow(q.beta2, step)));
+  f.root = float(sqrt(1 - powerOf(q.beta2, step)));
   f.epsilon = float(q.epsilon);
-  f.size = float(-lr / (1 - pow(q.beta1, step)));
+  f.size = float(-lr / (1 - powerOf(q.beta1, step)));
   f.scale = clipScale ? *clipScale : 1.0f;
   return f;
 }

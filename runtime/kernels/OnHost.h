@@ -37,8 +37,12 @@ public:
   using Params = typename K::Params;
   explicit OnHost(const Params &params) : kernel_(makeOnHost<K>(params)) {}
 
-  static int64_t scratchCap(const Params &params, Backend) {
-    return K::scratchCap(params, Backend::Cpu);
+  /// Room for the partial sums of either backend: the host has the order of the
+  /// card beside it.
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    const int64_t own = K::scratchCap(params, Backend::Cpu),
+                  card = K::scratchCap(params, backend);
+    return own > card ? own : card;
   }
   Status prepare(Device &device) override { return kernel_->prepare(device); }
   /// `stream` is the host engine's.

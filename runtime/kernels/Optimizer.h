@@ -28,17 +28,20 @@
 
 namespace tmc {
 
-/// Elements of one part of an update; a sum of squares has one partial (f64)
-/// per part, added in order.
-constexpr int64_t kUpdateTile = 1 << 16;
-inline int64_t squareSumScratchBytes(int64_t count) {
-  return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
+/// Elements of one part of an update, on cuda those of a block; a sum of
+/// squares has one partial (f64) per part, added in order.
+constexpr int64_t kUpdateTile = 1 << 16, kCudaUpdatePart = 1 << 12;
+TMC_HD constexpr int64_t partsOfSquares(int64_t count, Backend backend) {
+  const int64_t part = backend == Backend::Cuda ? kCudaUpdatePart : kUpdateTile;
+  return (count + part - 1) / part;
+}
+inline int64_t squareSumScratchBytes(int64_t count, Backend backend) {
+  return alignScratch(partsOfSquares(count, backend) * 8);
 }
 
-/// Kernels on cuda: one for the partials, and one for their sum if there are
-/// several.
+/// Kernels on cuda that add the partials: none if there is one part.
 constexpr int64_t squareSumLaunches(int64_t count, bool isWanted) {
-  return isWanted ? 1 + (count > kUpdateTile) : 0;
+  return isWanted && count > kCudaUpdatePart ? 1 : 0;
 }
 /// The most square sums that one kernel of cuda adds.
 constexpr int64_t kNormPiece = 256;
@@ -84,8 +87,8 @@ public:
   static constexpr bool takes(const Params &p, Backend) {
     return isUpdated(p.param) && isGradient(p.grad) && isUpdated(p.moment);
   }
-  static int64_t scratchCap(const Params &params, Backend) {
-    return squareSumScratchBytes(params.count);
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return squareSumScratchBytes(params.count, backend);
   }
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[3]);
@@ -109,8 +112,8 @@ public:
   static constexpr bool takes(const Params &p, Backend) {
     return isUpdated(p.param) && isGradient(p.grad);
   }
-  static int64_t scratchCap(const Params &params, Backend) {
-    return squareSumScratchBytes(params.count);
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return squareSumScratchBytes(params.count, backend);
   }
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[5]);
@@ -132,8 +135,8 @@ public:
   static constexpr bool takes(const Params &p, Backend) {
     return isUpdated(p.param) && isGradient(p.grad);
   }
-  static int64_t scratchCap(const Params &params, Backend) {
-    return squareSumScratchBytes(params.count);
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return squareSumScratchBytes(params.count, backend);
   }
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[5]);
@@ -167,8 +170,8 @@ public:
   static constexpr bool takes(const Params &p, Backend) {
     return isUpdated(p.param) && isGradient(p.grad) && isUpdated(p.moment);
   }
-  static int64_t scratchCap(const Params &params, Backend) {
-    return squareSumScratchBytes(params.count);
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return squareSumScratchBytes(params.count, backend);
   }
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[2]);
@@ -201,8 +204,8 @@ public:
   static constexpr bool takes(const Params &p, Backend) {
     return isUpdated(p.param) && isGradient(p.grad) && isUpdated(p.moment);
   }
-  static int64_t scratchCap(const Params &params, Backend) {
-    return squareSumScratchBytes(params.count);
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return squareSumScratchBytes(params.count, backend);
   }
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[2]);
@@ -223,11 +226,11 @@ public:
   static constexpr bool takes(const Params &params, Backend) {
     return isGradient(params.type);
   }
-  static int64_t scratchCap(const Params &params, Backend) {
-    return squareSumScratchBytes(params.count);
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return squareSumScratchBytes(params.count, backend);
   }
   static int64_t cudaLaunches(const Params &params, Wanted) {
-    return squareSumLaunches(params.count, true);
+    return 1 + squareSumLaunches(params.count, true);
   }
   TMC_KERNEL(SquareSum)
 };

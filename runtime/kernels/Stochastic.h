@@ -94,12 +94,15 @@ struct RoundedCopy {
   RoundedCopy(DType type, void *to)
       : brains(type == DType::BF16 ? static_cast<bf16 *>(to) : nullptr),
         halves(type == DType::F16 ? static_cast<f16 *>(to) : nullptr) {}
-  template <int N>
+  template <int N, bool Aligned = false>
   TMC_HD TMC_INLINE void store(int64_t i, Floats<N> param) const {
     if (brains)
-      storeLanes<N>(brains + i, param);
+      storeLanes<N, Aligned>(brains + i, param);
     else if (halves)
-      storeLanes<N>(halves + i, param);
+      storeLanes<N, Aligned>(halves + i, param);
+  }
+  TMC_HD const void *address() const {
+    return brains ? static_cast<const void *>(brains) : halves;
   }
 };
 
