@@ -85,6 +85,102 @@ TEST(BatchNorm, AgreesWithTheNaiveOne) {
   check(333, 37, true);
   check(4096, 64, false);
   check(100, 200, true);
+  check(700, 264, true); // two groups of vectors on cuda
+  check(2049, 8, true);  // one row in the last chunk
+  check(1, 24, false);
+}
+
+// The standard deviation is 1e-4 of the mean. Where row 1000 is zero, cuda's
+// shift is far from the mean.
+TEST(BatchNorm, KeepsTheDigitsOfAVarianceFarFromZero) {
+  const int64_t rows = 3000, channels = 16;
+  BatchNormParams p{.type = DType::F32,
+                    .rows = rows,
+                    .channels = channels,
+                    .epsilon = 0,
+                    .momentum = 0.1,
+                    .unbiasedRunning = true,
+                    .scratchBytes = 0};
+  for (int64_t zero : {-1, 1000}) {
+    Floats x = randomFloats(rows * channels, 1);
+    Floats gamma(channels, 1.0f), beta(channels, 0.0f), old(channels, 0.0f);
+    for (int64_t i = 0; i < rows * channels; ++i)
+      x[i] = i / channels == zero ? 0 : x[i] + 1e4f;
+    Floats y(rows * channels), newMean(channels), newVar(channels),
+        mean(channels), rstd(channels);
+    runKernel<BatchNorm>(1, p, {x, gamma, beta, old, old},
+                         {y, newMean, newVar, mean, rstd});
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = 0, squares = 0;
+      for (int64_t r = 0; r < rows; ++r)
+        sum += x[r * channels + c];
+      const double exact = sum / double(rows);
+      for (int64_t r = 0; r < rows; ++r)
+        squares += std::pow(x[r * channels + c] - exact, 2);
+      EXPECT_NEAR(mean[c] / exact, 1, 0x1p-23) << c;
+      EXPECT_NEAR(rstd[c] * std::sqrt(squares / double(rows)), 1, 2e-6) << c;
+    }
+  }
+}
+
+/// Vectors of channels are read whole only at multiples of 16 bytes.
+TEST(BatchNorm, GivesTheSameBitsAtEveryAlignment) {
+  for (DType type : {DType::F32, DType::BF16, DType::F16})
+    for (auto [rows, channels] :
+         {std::pair<int64_t, int64_t>{700, 264}, {1300, 64}, {5, 8}, {70, 20}})
+      for (int shifted = 0; shifted < 4; ++shifted) {
+        SCOPED_TRACE(std::string(nameOf(type)) + ", " + std::to_string(rows) +
+                     " rows of " + std::to_string(channels) + ", " +
+                     std::to_string(shifted));
+        const BatchNormParams p{.type = type,
+                                .rows = rows,
+                                .channels = channels,
+                                .epsilon = 1e-5,
+                                .momentum = 0.1,
+                                .unbiasedRunning = true,
+                                .scratchBytes = 0};
+        const int64_t n = rows * channels;
+        const Floats gamma = randomFloats(channels, 3),
+                     beta = randomFloats(channels, 4), old(channels, 2.0f);
+        const Typed x(type, randomFloats(n, 1)), dy(type, randomFloats(n, 2));
+        const Typed y(type, Floats(n)), dx(type, Floats(n));
+        const Shifted x2(x), dy2(dy), y2(y), dx2(dx);
+        const bool in = shifted & 1, out = shifted & 2;
+        Floats mean(channels), rstd(channels), m(channels), v(channels);
+        Floats mean2(channels), rstd2(channels), dgamma(channels),
+            dbeta(channels), dgamma2(channels), dbeta2(channels);
+        runKernel<BatchNorm>(1, p, {x, gamma, beta, old, old},
+                             {y, m, v, mean, rstd});
+        runKernel<BatchNorm>(1, p,
+                             {in ? x2.get() : x.get(), gamma, beta, old, old},
+                             {out ? y2.get() : y.get(), m, v, mean2, rstd2});
+        EXPECT_TRUE(mean.sameBits(mean2) && rstd.sameBits(rstd2));
+        EXPECT_TRUE(!out || y2.sameBits(y));
+        runKernel<BatchNormGrad>(1, p, {x, gamma, mean, rstd, dy},
+                                 {dx, dgamma, dbeta});
+        runKernel<BatchNormGrad>(
+            1, p, {x, gamma, mean, rstd, in ? dy2.get() : dy.get()},
+            {out ? dx2.get() : dx.get(), dgamma2, dbeta2});
+        EXPECT_TRUE(dgamma.sameBits(dgamma2) && dbeta.sameBits(dbeta2));
+        EXPECT_TRUE(!out || dx2.sameBits(dx));
+      }
+}
+
+TEST(BatchNorm, CutsAllRowsAndChannels) {
+  for (int64_t rows : {1, 7, 256, 257, 12544, 802816, 3211264, 1 << 30})
+    for (int64_t channels : {1, 8, 12, 64, 96, 264, 2048, 200000}) {
+      BatchNormParams p{};
+      p.rows = rows;
+      p.channels = channels;
+      const BatchNormCut c = batchNormCut(p);
+      EXPECT_LE(c.across * c.lines, kBatchNormBlock);
+      EXPECT_GE(c.groups * c.across * kBatchNormVector, channels);
+      EXPECT_LT((c.groups - 1) * c.across * kBatchNormVector, channels);
+      EXPECT_GE(c.chunks * c.rowsPerChunk, rows);
+      EXPECT_LT((c.chunks - 1) * c.rowsPerChunk, rows);
+      EXPECT_EQ(c.rowsPerChunk % (kBatchNormRows * c.lines), 0);
+      EXPECT_LE(c.chunks * c.groups, std::max(kBatchNormBlocks, c.groups));
+    }
 }
 
 // Where a mean is off by many units in the last place, the whole channel is

@@ -19,6 +19,22 @@ struct Typed {
   void read();
 };
 
+/// A copy that starts one element behind an aligned place.
+struct Shifted {
+  int64_t element;
+  Buffer<unsigned char> bytes;
+
+  explicit Shifted(const Typed &from)
+      : element(sizeOf(from.type)), bytes(from.bytes.size() + element) {
+    std::memcpy(get(), from.get(), size_t(from.bytes.size()));
+  }
+  unsigned char *get() const { return bytes.get() + element; }
+  operator void *() const { return get(); }
+  bool sameBits(const Typed &other) const {
+    return !std::memcmp(get(), other.get(), size_t(other.bytes.size()));
+  }
+};
+
 /// Half of the distance between 1 and the next number of `type`.
 double roundingOf(DType type);
 
