@@ -6,7 +6,7 @@
 //
 // forwards (the inputs of an output) and backwards (the outputs that use an
 // input; a gradient gathers over them, so that no two threads add to one
-// place).
+// place). Int is wide enough for all sums of sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_WINDOW_H
@@ -18,29 +18,42 @@
 
 namespace tmc::cuda {
 
-struct Window {
-  int64_t inSize, outSize, taps, stride, pad, dilation;
+template <typename Int> struct WindowOf {
+  Int inSize, outSize, taps, stride, pad, dilation;
 
   /// The input under `tap` of output `out`, or -1 in the padding.
-  TMC_HD int64_t input(int64_t out, int64_t tap) const {
-    const int64_t in = out * stride - pad + tap * dilation;
+  TMC_HD Int input(Int out, Int tap) const {
+    const Int in = out * stride - pad + tap * dilation;
     return in >= 0 && in < inSize ? in : -1;
   }
   /// The output that sees input `in` under `tap`, or -1.
-  TMC_HD int64_t output(int64_t in, int64_t tap) const {
-    const int64_t at = in + pad - tap * dilation;
+  TMC_HD Int output(Int in, Int tap) const {
+    const Int at = in + pad - tap * dilation;
     if (at < 0 || at % stride != 0)
       return -1;
     return at / stride < outSize ? at / stride : -1;
   }
   /// The number of taps of `out` that are inside the input.
-  TMC_HD int64_t covered(int64_t out) const {
-    int64_t count = 0;
-    for (int64_t tap = 0; tap < taps; ++tap)
+  TMC_HD Int covered(Int out) const {
+    Int count = 0;
+    for (Int tap = 0; tap < taps; ++tap)
       count += input(out, tap) >= 0;
     return count;
   }
+  /// Distance from the input under the first tap to the one under the last.
+  TMC_HD Int reach() const { return (taps - 1) * dilation; }
+  /// The outputs that may use one of the inputs [in, in + count) are [first,
+  /// end).
+  TMC_HD void outputsOf(Int in, Int count, Int &first, Int &end) const {
+    const Int least = in + pad - reach();
+    first = least <= 0 ? 0 : (least + stride - 1) / stride;
+    end = (in + count - 1 + pad) / stride + 1;
+    end = end < outSize ? end : outSize;
+    first = first < end ? first : end;
+  }
 };
+
+using Window = WindowOf<int64_t>;
 
 } // namespace tmc::cuda
 

@@ -6,6 +6,27 @@
 
 using tmc::cuda::Window;
 
+/// outputsOf() has all outputs that use an input of [begin, end), and begins
+/// and ends no further than a window without holes would.
+static void checkOutputs(const Window &w, int64_t begin, int64_t end) {
+  int64_t first = -1, last = -1, least, after;
+  for (int64_t in = begin; in < end; ++in)
+    for (int64_t tap = 0; tap < w.taps; ++tap)
+      if (const int64_t out = w.output(in, tap); out >= 0) {
+        first = first < 0 || out < first ? out : first;
+        last = out > last ? out : last;
+      }
+  w.outputsOf(begin, end - begin, least, after);
+  EXPECT_LE(0, least);
+  EXPECT_LE(least, after);
+  EXPECT_LE(after, w.outSize);
+  EXPECT_LE(after - least, (end - begin - 1 + w.reach()) / w.stride + 1);
+  if (first >= 0) {
+    EXPECT_LE(least, first);
+    EXPECT_GT(after, last);
+  }
+}
+
 TEST(Window, OutputIsTheInverseOfInput) {
   int64_t seen = 0;
   for (int64_t size : {1, 5, 8})
@@ -35,6 +56,9 @@ TEST(Window, OutputIsTheInverseOfInput) {
             for (int64_t out = 0; out < w.outSize; ++out)
               covered += w.covered(out);
             EXPECT_EQ(covered, forward);
+            for (int64_t in = 0; in < size; ++in)
+              for (int64_t end = in + 1; end <= size; ++end)
+                checkOutputs(w, in, end);
             seen += forward;
           }
   EXPECT_GT(seen, 500);

@@ -131,3 +131,102 @@ TEST(Pool, RoundsNarrowNumbersOnce) {
         }
       }
 }
+
+namespace {
+
+/// The gradient of a maximum by the rule: a window's first largest element in
+/// row-major order, where a NaN is larger than all numbers.
+Floats naiveMaxGradient(const PoolParams &p, const Floats &x,
+                        const Floats &dy) {
+  Floats dx(x.size());
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t oh = 0; oh < p.outHeight; ++oh)
+      for (int64_t ow = 0; ow < p.outWidth; ++ow)
+        for (int64_t c = 0; c < p.channels; ++c) {
+          int64_t best = -1;
+          for (int64_t tap = 0; tap < p.kernelHeight * p.kernelWidth; ++tap) {
+            const int64_t h = oh * p.strideHeight - p.padTop +
+                              tap / p.kernelWidth * p.dilationHeight;
+            const int64_t w = ow * p.strideWidth - p.padLeft +
+                              tap % p.kernelWidth * p.dilationWidth;
+            if (h < 0 || h >= p.inHeight || w < 0 || w >= p.inWidth)
+              continue;
+            const int64_t at =
+                ((n * p.inHeight + h) * p.inWidth + w) * p.channels + c;
+            if (best < 0 || x[at] > x[best] || x[at] != x[at])
+              best = at;
+          }
+          if (best >= 0)
+            dx[best] +=
+                dy[((n * p.outHeight + oh) * p.outWidth + ow) * p.channels + c];
+        }
+  return dx;
+}
+
+PoolParams sizedPool(int64_t height, int64_t width, int64_t channels,
+                     int64_t kernel, int64_t stride, int64_t pad,
+                     int64_t dilation) {
+  PoolParams p = poolParams(kernel, stride, pad, channels, false);
+  p.inHeight = height;
+  p.inWidth = width;
+  p.dilationHeight = p.dilationWidth = dilation;
+  p.outHeight = outSize(height, pad, pad, kernel, dilation, stride);
+  p.outWidth = outSize(width, pad, pad, kernel, dilation, stride);
+  return p;
+}
+
+} // namespace
+
+/// On cuda: several tiles of 16 x 16, groups of vectors, smaller tiles, and
+/// windows of too many taps for a tile.
+TEST(Pool, GradientOfAMaximumOverManyTiles) {
+  const PoolParams cases[] = {
+      sizedPool(37, 20, 8, 3, 2, 1, 1),  sizedPool(17, 33, 72, 2, 2, 0, 1),
+      sizedPool(20, 19, 8, 3, 1, 2, 2),  sizedPool(18, 18, 16, 2, 3, 0, 1),
+      sizedPool(24, 18, 64, 7, 1, 3, 1), sizedPool(20, 21, 4, 17, 3, 8, 1),
+  };
+  for (const PoolParams &p : cases) {
+    SCOPED_TRACE(std::to_string(p.inHeight) + " x " +
+                 std::to_string(p.inWidth) + ", " +
+                 std::to_string(p.kernelHeight) + " taps");
+    const int64_t xs = p.batch * p.inHeight * p.inWidth * p.channels;
+    const int64_t ys = p.batch * p.outHeight * p.outWidth * p.channels;
+    Floats x = randomFloats(xs, 1), dy = randomFloats(ys, 2), dx(xs);
+    for (int64_t i = 0; i < xs; i += 3)
+      x[i] = 0.5f;
+    for (int64_t i = 0; i < xs; i += 101)
+      x[i] = NAN;
+    for (int64_t i = 0; i < xs; i += 7)
+      x[i] = -INFINITY;
+    const Floats want = naiveMaxGradient(p, x, dy);
+    runKernel<MaxPoolGrad>(2, p, {x, dy}, {dx});
+    for (int64_t i = 0; i < xs; ++i)
+      ASSERT_NEAR(dx[i], want[i], 1e-4) << i;
+  }
+}
+
+/// Vectors of channels are read whole only at multiples of 16 bytes.
+TEST(Pool, GivesTheSameBitsAtEveryAlignment) {
+  for (DType type : {DType::F32, DType::BF16, DType::F16})
+    for (int64_t channels : {8, 24, 13}) {
+      PoolParams p = sizedPool(19, 18, channels, 3, 2, 1, 1);
+      p.type = type;
+      const int64_t xs = p.batch * p.inHeight * p.inWidth * p.channels;
+      const int64_t ys = p.batch * p.outHeight * p.outWidth * p.channels;
+      const Typed x(type, randomFloats(xs, 1)), dy(type, randomFloats(ys, 2));
+      const Typed y(type, Floats(ys)), dx(type, Floats(xs));
+      const Shifted x2(x), dy2(dy), y2(y), dx2(dx);
+      runKernel<MaxPool>(1, p, {x}, {y});
+      runKernel<MaxPool>(1, p, {x2.get()}, {y2.get()});
+      EXPECT_TRUE(y2.sameBits(y));
+      runKernel<MaxPoolGrad>(1, p, {x, dy}, {dx});
+      runKernel<MaxPoolGrad>(1, p, {x2.get(), dy2.get()}, {dx2.get()});
+      EXPECT_TRUE(dx2.sameBits(dx));
+      runKernel<AvgPool>(1, p, {x}, {y});
+      runKernel<AvgPool>(1, p, {x2.get()}, {y2.get()});
+      EXPECT_TRUE(y2.sameBits(y));
+      runKernel<AvgPoolGrad>(1, p, {dy}, {dx});
+      runKernel<AvgPoolGrad>(1, p, {dy2.get()}, {dx2.get()});
+      EXPECT_TRUE(dx2.sameBits(dx));
+    }
+}
