@@ -34,12 +34,17 @@ struct Windows {
   int vectors; // of a pixel
 
   explicit Windows(const PoolParams &p)
-      : h{int(p.inHeight),     int(p.outHeight), int(p.kernelHeight),
-          int(p.strideHeight), int(p.padTop),    int(p.dilationHeight)},
-        w{int(p.inWidth),     int(p.outWidth), int(p.kernelWidth),
-          int(p.strideWidth), int(p.padLeft),  int(p.dilationWidth)},
-        channels(p.channels), images(p.batch),
-        vectors(int(ceilDivide(p.channels, kVector))) {}
+      : h(toInt(heightOf(p))), w(toInt(widthOf(p))), channels(p.channels),
+        images(p.batch), vectors(int(ceilDivide(p.channels, kVector))) {}
+
+  static Window heightOf(const PoolParams &p) {
+    return {p.inHeight,     p.outHeight, p.kernelHeight,
+            p.strideHeight, p.padTop,    p.dilationHeight};
+  }
+  static Window widthOf(const PoolParams &p) {
+    return {p.inWidth,     p.outWidth, p.kernelWidth,
+            p.strideWidth, p.padLeft,  p.dilationWidth};
+  }
 
   __device__ int64_t inputAt(int64_t n, int y, int x, int64_t c) const {
     return ((n * h.inSize + y) * w.inSize + x) * channels + c;
@@ -49,19 +54,12 @@ struct Windows {
   }
 };
 
-/// Sums of a window's sizes are at most this, so that they fit 32 bits.
-constexpr int64_t kMostReach = int64_t(1) << 30;
-
 Status checkSizes(const char *name, const PoolParams &p) {
-  const int64_t reach[] = {
-      p.inHeight + p.kernelHeight * p.dilationHeight + p.padTop,
-      p.inWidth + p.kernelWidth * p.dilationWidth + p.padLeft,
-      p.outHeight * p.strideHeight, p.outWidth * p.strideWidth, p.channels};
-  for (int64_t r : reach)
-    if (r > kMostReach)
-      return {Code::Unsupported,
-              std::string(name) + " on cuda takes sizes of at most 2^30"};
-  return Status::ok();
+  if (fitsInt(Windows::heightOf(p)) && fitsInt(Windows::widthOf(p)) &&
+      p.channels <= INT32_MAX)
+    return Status::ok();
+  return {Code::Unsupported,
+          std::string(name) + " on cuda takes sizes of at most 2^30"};
 }
 
 /// a / b, and the rest. Most numbers fit 32 bits, where a division is cheaper.

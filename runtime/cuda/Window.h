@@ -55,6 +55,17 @@ template <typename Int> struct WindowOf {
 
 using Window = WindowOf<int64_t>;
 
+/// Whether 32 bits hold all sums of a window's sizes.
+inline bool fitsInt(const Window &w) {
+  constexpr int64_t kMost = int64_t(1) << 30;
+  return w.inSize + w.taps * w.dilation + w.pad <= kMost &&
+         w.outSize * w.stride <= kMost;
+}
+inline WindowOf<int> toInt(const Window &w) {
+  return {int(w.inSize), int(w.outSize), int(w.taps),
+          int(w.stride), int(w.pad),     int(w.dilation)};
+}
+
 } // namespace tmc::cuda
 
 #endif // TMC_RUNTIME_CUDA_WINDOW_H
