@@ -1,9 +1,18 @@
 //===- Movement.cu - kernels that move elements, on cuda ------------------===//
+//
+// A move whose fastest dimension is the same in both buffers takes words of up
+// to 16 bytes, two a thread (Strided.h). One whose fastest dimensions differ
+// transposes tiles in shared memory.
+//
+//===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Movement.h"
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Strided.h"
+#include "runtime/kernels/Storage.h"
+
+#include <type_traits>
 
 namespace tmc {
 
@@ -14,26 +23,56 @@ constexpr int kBlock = 256;
 /// Rows of threads in a block that transposes a tile.
 constexpr int kTileRows = 8;
 
-template <typename T>
-__global__ void __launch_bounds__(kBlock)
-    moveElements(Move move, int64_t count, const T *__restrict__ in, T *out) {
-  const int64_t i = globalThread();
-  if (i >= count)
-    return;
-  int64_t from, to;
-  move.locate(i, from, to);
-  out[to] = in[from];
+/// Words that a thread reads before it writes them.
+constexpr int kItems = 2;
+
+struct Put {
+  template <typename T> __device__ T operator()(const T *, T value) const {
+    return value;
+  }
+};
+struct AddTo {
+  __device__ float operator()(const float *at, float value) const {
+    return *at + value;
+  }
+  __device__ Floats<4> operator()(const Floats<4> *at, Floats<4> value) const {
+    return *at + value;
+  }
+};
+
+/// Writes op(place, word) to the places of a block's words. Places: Move or
+/// PreparedMove.
+template <typename Op, typename Places, typename Word>
+__device__ __forceinline__ void moveWords(const Places &move, int64_t count,
+                                          const Word *in, Word *out, Op op) {
+  const int64_t first = int64_t(blockIdx.x) * (kBlock * kItems) + threadIdx.x;
+  Word words[kItems];
+  int64_t to[kItems];
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (first + k * kBlock < count) {
+      int64_t from;
+      move.locate(first + k * kBlock, from, to[k]);
+      words[k] = op(out + to[k], in[from]);
+    }
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (first + k * kBlock < count)
+      out[to[k]] = words[k];
 }
 
+template <typename Word, typename Places>
 __global__ void __launch_bounds__(kBlock)
-    addElements(Move move, int64_t count, const float *__restrict__ in,
-                float *out) {
-  const int64_t i = globalThread();
-  if (i >= count)
-    return;
-  int64_t from, to;
-  move.locate(i, from, to);
-  out[to] += in[from];
+    moveElements(Places move, int64_t count, const Word *__restrict__ in,
+                 Word *out) {
+  moveWords(move, count, in, out, Put{});
+}
+
+template <typename Word, typename Places>
+__global__ void __launch_bounds__(kBlock)
+    addElements(Places move, int64_t count, const Word *__restrict__ in,
+                Word *out) {
+  moveWords(move, count, in, out, AddTo{});
 }
 
 template <typename T>
@@ -123,7 +162,24 @@ __global__ void __launch_bounds__(kBlock)
 /// With this many columns, each column gets its own thread.
 constexpr int64_t kManyColumns = 1024;
 
-/// Calls body with a value of the unsigned type of an element's size.
+/// 16 bytes.
+using Quad = Lanes<uint32_t, 4>;
+
+/// Calls body with a value of the unsigned type of a word's size.
+template <typename F> void withBytes(int64_t bytes, F &&body) {
+  switch (bytes) {
+  case 16:
+    return body(Quad{});
+  case 8:
+    return body(uint64_t{});
+  case 4:
+    return body(uint32_t{});
+  case 2:
+    return body(uint16_t{});
+  default:
+    return body(uint8_t{});
+  }
+}
 template <typename F> void withWord(DType type, F &&body) {
   switch (sizeOf(type)) {
   case 8:
@@ -143,22 +199,67 @@ Status tooManyDimensions(const char *name) {
                                  " dimensions that can't be merged"};
 }
 
+/// Joins elements of `bytes` bytes to the longest words in which the move and
+/// both buffers allow it. Returns the bytes of a word.
+int64_t joinToWords(const Move &move, int64_t bytes, const void *in, void *out,
+                    Move &joined) {
+  const uintptr_t both =
+      reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out);
+  for (int64_t word = sizeof(Quad); word > bytes; word /= 2)
+    if (both % uintptr_t(word) == 0 && joinElements(move, word / bytes, joined))
+      return word;
+  joined = move;
+  return bytes;
+}
+
+/// Calls body(places, count) with a PreparedMove, or with the move itself if it
+/// has too many elements.
+template <typename F> void withPlaces(const Move &move, F &&body) {
+  if (move.count() < kDividends)
+    body(PreparedMove(move), move.count());
+  else
+    body(move, move.count());
+}
+
 void queueMove(Queue &queue, DType type, const Move &move, const void *in,
                void *out) {
-  const int64_t count = move.count();
   Transposition t;
-  const bool tiles = asTransposition(move, t);
-  withWord(type, [&](auto word) {
-    using Word = decltype(word);
-    if (tiles)
+  if (asTransposition(move, t)) {
+    withWord(type, [&](auto word) {
+      using Word = decltype(word);
       launch(queue, transposeTiles<Word>, dim3(unsigned(t.blocks())),
              dim3(kTransposeTile, kTileRows), 0, t,
              static_cast<const Word *>(in), static_cast<Word *>(out));
-    else
-      launch(queue, moveElements<Word>, blocksFor(count, kBlock), dim3(kBlock),
-             0, move, count, static_cast<const Word *>(in),
-             static_cast<Word *>(out));
+    });
+    return;
+  }
+  Move joined;
+  withBytes(joinToWords(move, sizeOf(type), in, out, joined), [&](auto word) {
+    using Word = decltype(word);
+    withPlaces(joined, [&](const auto &places, int64_t count) {
+      launch(queue, moveElements<Word, std::decay_t<decltype(places)>>,
+             blocksFor(count, kBlock * kItems), dim3(kBlock), 0, places, count,
+             static_cast<const Word *>(in), static_cast<Word *>(out));
+    });
   });
+}
+
+/// Adds f32.
+void queueAdd(Queue &queue, const Move &move, const void *in, void *out) {
+  Move joined;
+  const int64_t bytes = joinToWords(move, sizeof(float), in, out, joined);
+  auto queueWords = [&](auto word, const Move &words) {
+    using Word = decltype(word);
+    withPlaces(words, [&](const auto &places, int64_t count) {
+      launch(queue, addElements<Word, std::decay_t<decltype(places)>>,
+             blocksFor(count, kBlock * kItems), dim3(kBlock), 0, places, count,
+             static_cast<const Word *>(in), static_cast<Word *>(out));
+    });
+  };
+  if (bytes == sizeof(Quad))
+    queueWords(Floats<4>{}, joined);
+  else
+    queueWords(float{}, move);
 }
 
 } // namespace
@@ -289,11 +390,7 @@ void Copy::run(Stream &stream, In ins, Out outs, void *, bool accumulate) {
                              nameOf(params_.type));
     return;
   }
-  const int64_t count = state_->move.count();
-  launch(queue, cuda::addElements, cuda::blocksFor(count, cuda::kBlock),
-         dim3(cuda::kBlock), 0, state_->move, count,
-         static_cast<const float *>(operand(ins, 0)),
-         static_cast<float *>(result(outs, 0)));
+  cuda::queueAdd(queue, state_->move, operand(ins, 0), result(outs, 0));
 }
 
 struct Gather::State : cuda::Prepared {};

@@ -6,7 +6,9 @@
 // Transpose, concat, pad and strided copies all become one move. Before a
 // launch the move is simplified: dimensions of size 1 are removed, and
 // neighbouring dimensions that are contiguous in both in and out are merged, so
-// that few divisions per element remain.
+// that few divisions per element remain. If the last dimension is contiguous in
+// both, elements are joined to words of up to 16 bytes. Divisions are those of
+// Divisor.h, unless there are 2^31 words or more.
 //
 // Plain C++, so that tests can run it on the host.
 //
@@ -14,6 +16,7 @@
 #ifndef TMC_RUNTIME_CUDA_STRIDED_H
 #define TMC_RUNTIME_CUDA_STRIDED_H
 
+#include "runtime/cuda/Divisor.h"
 #include "runtime/kernels/Portable.h"
 
 #include <cstddef>
@@ -49,6 +52,60 @@ struct Move {
     }
   }
 };
+
+/// A move of less than 2^31 elements, with its divisions prepared.
+struct PreparedMove {
+  int rank = 0;
+  Divisor shape[kMoveRank];
+  int64_t inStrides[kMoveRank] = {}, outStrides[kMoveRank] = {};
+  int64_t inOffset = 0, outOffset = 0;
+
+  explicit PreparedMove(const Move &move)
+      : rank(move.rank), inOffset(move.inOffset), outOffset(move.outOffset) {
+    for (int d = 0; d < rank; ++d) {
+      shape[d] = Divisor(move.shape[d] > 0 ? move.shape[d] : 1);
+      inStrides[d] = move.inStrides[d];
+      outStrides[d] = move.outStrides[d];
+    }
+  }
+
+  TMC_HD void locate(int64_t i, int64_t &in, int64_t &out) const {
+    in = inOffset;
+    out = outOffset;
+    uint32_t left = uint32_t(i);
+    for (int d = rank - 1; d > 0; --d) {
+      uint32_t index;
+      left = shape[d].divide(left, index);
+      in += index * inStrides[d];
+      out += index * outStrides[d];
+    }
+    if (rank > 0) {
+      in += left * inStrides[0];
+      out += left * outStrides[0];
+    }
+  }
+};
+
+/// Joins runs of `count` elements of the last dimension to one. False if a run
+/// isn't contiguous, or may begin at another place than a multiple of `count`.
+inline bool joinElements(const Move &move, int64_t count, Move &joined) {
+  const int last = move.rank - 1;
+  if (last < 0 || move.inStrides[last] != 1 || move.outStrides[last] != 1 ||
+      move.shape[last] % count || move.inOffset % count ||
+      move.outOffset % count)
+    return false;
+  joined = move;
+  joined.shape[last] /= count;
+  joined.inOffset /= count;
+  joined.outOffset /= count;
+  for (int d = 0; d < last; ++d) {
+    if (move.inStrides[d] % count || move.outStrides[d] % count)
+      return false;
+    joined.inStrides[d] /= count;
+    joined.outStrides[d] /= count;
+  }
+  return true;
+}
 
 /// Row-major strides of a shape.
 inline std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape) {

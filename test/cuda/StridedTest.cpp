@@ -1,6 +1,7 @@
 //===- StridedTest.cpp - index arithmetic of the cuda kernels -------------===//
 
 #include "runtime/cuda/Strided.h"
+#include "runtime/cuda/Divisor.h"
 #include "runtime/cuda/RadixPass.h"
 #include "runtime/kernels/Embedding.h"
 
@@ -47,6 +48,19 @@ std::map<int64_t, int64_t> placesOf(const Move &move) {
   return places;
 }
 
+/// Of elements, which a move of words of `joined` elements places.
+std::map<int64_t, int64_t> placesOf(const PreparedMove &move, int64_t count,
+                                    int64_t joined) {
+  std::map<int64_t, int64_t> places;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t from, to;
+    move.locate(i, from, to);
+    for (int64_t k = 0; k < joined; ++k)
+      places[to * joined + k] = from * joined + k;
+  }
+  return places;
+}
+
 std::map<int64_t, int64_t> placesOf(const Transposition &t) {
   std::map<int64_t, int64_t> places;
   for (int64_t i = 0; i < t.rest.count(); ++i) {
@@ -63,7 +77,7 @@ std::map<int64_t, int64_t> placesOf(const Transposition &t) {
 
 TEST(Strided, MovesArePermutations) {
   std::mt19937 engine(1);
-  int transpositions = 0, merged = 0;
+  int transpositions = 0, merged = 0, words = 0;
   for (int round = 0; round < 300; ++round) {
     Shape shape(1 + engine() % 5), perm;
     for (int64_t &d : shape)
@@ -82,6 +96,14 @@ TEST(Strided, MovesArePermutations) {
     Move move;
     ASSERT_TRUE(makeMove(outShape, inStrides, outStrides, 0, 0, move));
     EXPECT_EQ(placesOf(move), want);
+    EXPECT_EQ(placesOf(PreparedMove(move), move.count(), 1), want);
+    for (int64_t join : {2, 4}) {
+      Move joined;
+      if (!joinElements(move, join, joined))
+        continue;
+      ++words;
+      EXPECT_EQ(placesOf(PreparedMove(joined), joined.count(), join), want);
+    }
     merged += move.rank < int(shape.size());
     Transposition t;
     if (asTransposition(move, t)) {
@@ -91,6 +113,7 @@ TEST(Strided, MovesArePermutations) {
   }
   EXPECT_GT(transpositions, 5);
   EXPECT_GT(merged, 50);
+  EXPECT_GT(words, 50);
 }
 
 TEST(Strided, OneRunIsOneDimension) {
@@ -102,6 +125,27 @@ TEST(Strided, OneRunIsOneDimension) {
   move.locate(59, from, to);
   EXPECT_EQ(from, 61);
   EXPECT_EQ(to, 62);
+}
+
+TEST(Strided, RunsAreJoinedOnlyWhereTheyAreAligned) {
+  auto joins = [](Shape shape, Shape in, Shape out, int64_t inOffset,
+                  int64_t outOffset) {
+    Move move, joined;
+    EXPECT_TRUE(makeMove(shape, in, out, inOffset, outOffset, move));
+    return joinElements(move, 4, joined);
+  };
+  EXPECT_TRUE(joins({3, 8}, {12, 1}, {8, 1}, 0, 0));
+  EXPECT_TRUE(joins({3, 8}, {0, 1}, {8, 1}, 4, 8)); // a broadcast
+  EXPECT_TRUE(joins({3, 8}, {-12, 1}, {8, 1}, 24, 0));
+  EXPECT_FALSE(joins({3, 6}, {12, 1}, {8, 1}, 0, 0));
+  EXPECT_FALSE(joins({3, 8}, {9, 1}, {8, 1}, 0, 0));
+  EXPECT_FALSE(joins({3, 8}, {12, 1}, {10, 1}, 0, 0));
+  EXPECT_FALSE(joins({3, 8}, {12, 1}, {8, 1}, 2, 0));
+  EXPECT_FALSE(joins({3, 8}, {12, 1}, {8, 1}, 0, 1));
+  EXPECT_FALSE(joins({3, 8}, {12, 0}, {8, 1}, 0, 0));
+  EXPECT_FALSE(joins({3, 8}, {12, -1}, {8, 1}, 8, 0));
+  EXPECT_FALSE(joins({3, 8}, {24, 1}, {16, 2}, 0, 0));
+  EXPECT_FALSE(joins({1}, {1}, {1}, 0, 0));
 }
 
 TEST(Strided, TooManyDimensions) {
@@ -134,6 +178,29 @@ TEST(Strided, PadRangeIsWhatLandsInside) {
               << size << " " << outSize << " " << low << " " << step;
           EXPECT_EQ(count ? range.first : -1, first);
         }
+}
+
+TEST(Divisor, DividesAllNumbersBelowItsLimit) {
+  std::mt19937 engine(1);
+  for (int64_t round = 0; round < 3000; ++round) {
+    const int64_t by = round < 1000
+                           ? round + 1
+                           : std::min(kDividends, (int64_t(1) << round % 32) +
+                                                      int64_t(engine() % 3));
+    const Divisor divisor(by);
+    for (int64_t k = 0; k < 60; ++k) {
+      const int64_t near = by * int64_t(engine() % 1000) + k % 3 - 1;
+      const int64_t n = k < 3    ? k
+                        : k < 6  ? kDividends - k + 2
+                        : k < 30 ? int64_t(engine() >> 1)
+                                 : near;
+      if (n < 0 || n >= kDividends)
+        continue;
+      uint32_t rest;
+      ASSERT_EQ(divisor.divide(uint32_t(n), rest), n / by) << n << " " << by;
+      ASSERT_EQ(rest, n % by) << n << " " << by;
+    }
+  }
 }
 
 TEST(RadixPass, DigitsAreTheKey) {

@@ -103,6 +103,80 @@ TEST(Copy, FollowsStrides) {
     EXPECT_EQ(b[i], x[3 - i % 4]);
 }
 
+namespace {
+
+/// Copies rows [shape[0], shape[1]] of elements of `bytes` bytes. Both buffers
+/// start `inFirst` and `outFirst` elements behind an aligned place, and a row
+/// of `inStep` and `outStep` elements behind the one before.
+void checkRows(DType type, int64_t rows, int64_t columns, int64_t inStep,
+               int64_t outStep, int64_t inFirst, int64_t outFirst) {
+  const int64_t bytes = sizeOf(type);
+  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + " of " +
+               std::to_string(bytes) + " bytes, steps " +
+               std::to_string(inStep) + " " + std::to_string(outStep) +
+               ", from " + std::to_string(inFirst) + " to " +
+               std::to_string(outFirst));
+  Buffer<uint8_t> x((inFirst + rows * inStep + columns) * bytes);
+  for (int64_t i = 0; i < x.size(); ++i)
+    x[i] = uint8_t(i * 37 + i / 251);
+  const int64_t size = (outFirst + rows * outStep + columns) * bytes;
+  Buffer<uint8_t> offset(size, 9), moved(size, 9), want(size, 9);
+  for (int64_t r = 0; r < rows; ++r)
+    std::memcpy(want + (outFirst + r * outStep) * bytes,
+                x + (inFirst + r * inStep) * bytes, size_t(columns * bytes));
+  // By offsets of the move, and by addresses.
+  runKernel<Copy>(
+      2,
+      {type, {rows, columns}, {inStep, 1}, {outStep, 1}, inFirst, outFirst, 0},
+      {x}, {offset});
+  EXPECT_TRUE(offset.sameBits(want));
+  runKernel<Copy>(2,
+                  {type, {rows, columns}, {inStep, 1}, {outStep, 1}, 0, 0, 0},
+                  {x + inFirst * bytes}, {moved + outFirst * bytes});
+  EXPECT_TRUE(moved.sameBits(want));
+}
+
+} // namespace
+
+/// On cuda words of 16 bytes are moved, where all rows allow it.
+TEST(Copy, MovesRowsAtEveryAlignment) {
+  for (DType type : {DType::I1, DType::BF16, DType::F32, DType::I64}) {
+    const int64_t word = 16 / sizeOf(type);
+    for (int64_t columns :
+         {int64_t(0), int64_t(1), word, 3 * word, 2 * word + 1, word / 2})
+      for (int64_t first : {int64_t(0), int64_t(1), word / 2, word}) {
+        checkRows(type, 5, columns, columns + 2 * word, columns, first, 0);
+        checkRows(type, 3, columns, columns, columns + 1, 0, first);
+      }
+    checkRows(type, 0, word, word, word, 0, 0);
+    checkRows(type, 37, 40 * word, 41 * word, 42 * word, word, 2 * word);
+    checkRows(type, 1, 1100 * word, 0, 0, 0, 0); // more than a block's
+  }
+}
+
+TEST(Copy, AddsRowsAtEveryAlignment) {
+  for (int64_t columns : {8, 7, 520})
+    for (int64_t first : {0, 1, 4}) {
+      Floats x = randomFloats(3 * columns + first, 1);
+      Floats y = randomFloats(3 * (columns + 4) + first, 2), sum(y);
+      runKernel<Copy>(1,
+                      {DType::F32,
+                       {3, columns},
+                       {columns, 1},
+                       {columns + 4, 1},
+                       first,
+                       first,
+                       0},
+                      {x}, {sum}, true);
+      for (int64_t i = 0; i < y.size(); ++i) {
+        const int64_t r = (i - first) / (columns + 4),
+                      c = (i - first) % (columns + 4);
+        const bool isMoved = i >= first && r < 3 && c < columns;
+        EXPECT_EQ(sum[i], isMoved ? y[i] + x[first + r * columns + c] : y[i]);
+      }
+    }
+}
+
 TEST(Gather, AndItsGradient) {
   Floats x = randomFloats(2 * 5 * 3, 1), y(2 * 4 * 3);
   Longs index(4);
