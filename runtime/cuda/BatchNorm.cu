@@ -349,7 +349,7 @@ __global__ void __launch_bounds__(kBlock, kResident<T>)
     loadVector<W>(tables.mean + place.c, place.count, mean);
     loadVector<W>(tables.slope + place.c, place.count, slope);
     loadVector<W>(tables.constant + place.c, place.count, constant);
-    eachRow<kBatchNormRows>(place, [&](auto rows, int64_t at) {
+    eachRow<W ? kBatchNormRows : 1>(place, [&](auto rows, int64_t at) {
       constexpr int N = decltype(rows)::value;
       float v[N][kVector];
       loadRows<W>(x + at, place.stride, place.count, v);
