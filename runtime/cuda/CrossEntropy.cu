@@ -5,6 +5,8 @@
 #include "runtime/cuda/CrossEntropyRows.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Stored.h"
+#include "runtime/cuda/Vector.h"
+#include "runtime/kernels/Math.h"
 
 namespace tmc {
 
@@ -20,6 +22,57 @@ __device__ bool labelCounts(const LabelRule &rule, int64_t row,
   return label != rule.ignoreIndex && label >= 0 && label < rule.vocabulary;
 }
 
+/// The maximum of some numbers, and the sum of e^(number - maximum): both at
+/// once, in one pass.
+struct TopAndSum {
+  float top = -INFINITY, sum = 0;
+
+  /// e^(x - to), which is added to others of which one is 1.
+  __device__ static float above(float x, float to) {
+    return math::card::powerOfTwo((x - to) * math::detail::kLog2E);
+  }
+  __device__ void raise(float to) {
+    if (to > top) {
+      sum *= top == -INFINITY ? 0.0f : above(top, to);
+      top = to;
+    }
+  }
+  template <int N> __device__ void add(const float (&x)[N]) {
+    float most = x[0];
+#pragma unroll
+    for (int i = 1; i < N; ++i)
+      most = fmaxf(most, x[i]);
+    raise(most);
+    // Numbers of which none is above -inf add nothing.
+    const float to = top == -INFINITY ? 0.0f : top;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      sum += above(x[i], to);
+  }
+};
+
+/// Columns that a thread takes at once. Whole runs are loaded and stored by
+/// accesses of 16 bytes if `Aligned`; which thread has which column doesn't
+/// depend on that.
+constexpr int kRun = 8;
+
+template <bool Aligned, typename T>
+__device__ void loadRun(const T *row, int64_t i, float (&x)[kRun]) {
+  if constexpr (Aligned) {
+    const Floats<kRun> lanes = loadLanes<kRun, true>(row + i);
+#pragma unroll
+    for (int k = 0; k < kRun; ++k)
+      x[k] = lanes[k];
+  } else {
+#pragma unroll
+    for (int k = 0; k < kRun; ++k)
+      x[k] = loadLanes<1>(row + i + k);
+  }
+}
+
+/// A thread takes every kBlock-th run of columns, and one of those behind the
+/// last whole run; the threads' maxima and sums are combined in halves.
+template <bool Aligned>
 __global__ void __launch_bounds__(kBlock)
     lossOfRow(LabelRule rule, StoredIn logits, float *lse, float *losses,
               DeviceFault *fault) {
@@ -27,25 +80,27 @@ __global__ void __launch_bounds__(kBlock)
   const int64_t row = blockIdx.x;
   const StoredIn x = logits.shifted(row * rule.width);
 
-  float top = -INFINITY;
+  TopAndSum own;
   x.visit([&](auto *at) {
-    for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock) {
-      const float value = loadLanes<1>(at + i);
-      top = top > value ? top : value;
+    const int64_t whole = rule.vocabulary / kRun * kRun;
+    for (int64_t i = kRun * int64_t(threadIdx.x); i < whole;
+         i += kRun * kBlock) {
+      float run[kRun];
+      loadRun<Aligned>(at, i, run);
+      own.add(run);
+    }
+    if (whole + threadIdx.x < rule.vocabulary) {
+      const float last[1] = {loadLanes<1>(at + whole + threadIdx.x)};
+      own.add(last);
     }
   });
-  top = blockReduce(top, shared, MaxOp{});
-  float sum = 0;
-  if (top != -INFINITY)
-    x.visit([&](auto *at) {
-      for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-        sum += expf(loadLanes<1>(at + i) - top);
-    });
-  sum = blockReduce(sum, shared, AddOp{});
+  const float top = blockReduce(own.top, shared, MaxOp{});
+  own.raise(top);
+  const float sum = blockReduce(own.sum, shared, AddOp{});
   if (threadIdx.x != 0)
     return;
 
-  const float total = top == -INFINITY ? top : top + logf(sum);
+  const float total = top == -INFINITY && sum == 0 ? top : top + logf(sum);
   int64_t label = 0;
   const bool counts = labelCounts(rule, row, label);
   if (!counts && label != rule.ignoreIndex)
@@ -71,26 +126,58 @@ __global__ void __launch_bounds__(kBlock)
 
 // No __restrict__: dlogits may be the logits. A narrower element overwrites an
 // earlier one, so each round is read completely before it is written.
-template <typename T>
+template <typename T, bool Aligned>
 __global__ void __launch_bounds__(kBlock)
     gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
                   const float *scale, T *dlogits, int64_t stride) {
+  constexpr int N = Aligned ? kRun : 1;
   const int64_t row = blockIdx.x;
   const StoredIn x = logits.shifted(row * rule.width);
   T *dx = dlogits + row * stride;
   int64_t label = 0;
   const bool counts = labelCounts(rule, row, label);
   const float shift = lse[rule.firstRow + row], factor = *scale;
-  for (int64_t i0 = 0; i0 < rule.width; i0 += kBlock) {
-    const int64_t i = i0 + threadIdx.x;
-    float p = 0;
-    if (i < rule.vocabulary && counts)
-      p = factor * expf(x.at(i) - shift);
-    if constexpr (isNarrow<T>)
-      __syncthreads();
-    if (i < rule.width)
-      storeLanes<1>(dx + i, counts && i == label ? p - factor : p);
-  }
+  x.visit([&](auto *at) {
+    for (int64_t i0 = 0; i0 < rule.width; i0 += N * kBlock) {
+      const int64_t i = i0 + N * int64_t(threadIdx.x);
+      float p[N] = {};
+      if (i < rule.vocabulary && counts) {
+        if constexpr (Aligned)
+          loadRun<true>(at, i, p);
+        else
+          p[0] = loadLanes<1>(at + i);
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          p[k] =
+              i + k < rule.vocabulary ? factor * math::exp(p[k] - shift) : 0.0f;
+          if (i + k == label)
+            p[k] -= factor;
+        }
+      }
+      if constexpr (isNarrow<T>)
+        __syncthreads();
+      if (i >= rule.width)
+        continue;
+      if constexpr (Aligned) {
+        Floats<N> lanes;
+#pragma unroll
+        for (int k = 0; k < N; ++k)
+          lanes[k] = p[k];
+        storeLanes<N, true>(dx + i, lanes);
+      } else {
+        storeLanes<1>(dx + i, p[0]);
+      }
+    }
+  });
+}
+
+/// Whether all rows are whole runs that lie on 16 bytes.
+bool areAligned(const LabelRule &rule,
+                std::initializer_list<const void *> data) {
+  bool aligned = rule.width % kRun == 0;
+  for (const void *p : data)
+    aligned = aligned && isAligned(p);
+  return aligned;
 }
 
 /// A thread takes a column: neighbouring threads read neighbouring elements,
@@ -112,7 +199,9 @@ __global__ void __launch_bounds__(kBlock)
 
 void rowLosses(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                int64_t rows, float *lse, float *losses) {
-  launch(queue, lossOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
+  auto *kernel =
+      areAligned(rule, {logits.data}) ? lossOfRow<true> : lossOfRow<false>;
+  launch(queue, kernel, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
          lse, losses, queue.device().fault());
 }
 
@@ -127,8 +216,12 @@ void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   const StoredRows &dlogits) {
   withStored(dlogits.type, [&](auto element) {
     using T = decltype(element);
-    launch(queue, gradientOfRow<T>, dim3(unsigned(rows)), dim3(kBlock), 0, rule,
-           logits, lse, scale, static_cast<T *>(dlogits.data), dlogits.stride);
+    auto *kernel = dlogits.stride % kRun == 0 &&
+                           areAligned(rule, {logits.data, dlogits.data})
+                       ? gradientOfRow<T, true>
+                       : gradientOfRow<T, false>;
+    launch(queue, kernel, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
+           lse, scale, static_cast<T *>(dlogits.data), dlogits.stride);
   });
 }
 

@@ -1,8 +1,7 @@
 //===- CrossEntropyRows.h - launches of the losses on cuda ------*- C++ -*-===//
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
-// linear_cross_entropy. A block takes a row; its threads read it twice, the
-// second time from the cache. Rows of logits are contiguous; logits and their
+// linear_cross_entropy. A block takes a row; its threads read it once. Rows of logits are contiguous; logits and their
 // gradient are f32, bf16 or f16.
 //
 //===----------------------------------------------------------------------===//

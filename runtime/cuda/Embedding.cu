@@ -105,8 +105,12 @@ __global__ void __launch_bounds__(kDigits)
       to[at++] = pairs[i];
 }
 
+/// Rows of a run that a thread has on their way at once.
+constexpr int kAhead = 16;
+
 /// A block per pair and kBlock columns: the first pair of a run adds up the
-/// run.
+/// run, in order. A frequent index has a long run, so its rows are loaded
+/// before they are added.
 __global__ void __launch_bounds__(kBlock)
     addRuns(EmbeddingParams p, const SortPair *__restrict__ pairs,
             const float *__restrict__ dout, float *table) {
@@ -118,8 +122,25 @@ __global__ void __launch_bounds__(kBlock)
   if (c >= p.channels)
     return;
   float sum = table[index * p.channels + c];
-  for (int64_t i = first; i < p.rows && pairs[i].key == index; ++i)
-    sum += dout[pairs[i].value * p.channels + c];
+  bool isLast = false;
+  for (int64_t i = first; !isLast; i += kAhead) {
+    int32_t rows[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const SortPair pair =
+          i + k < p.rows ? pairs[i + k] : SortPair{index + 1, 0};
+      rows[k] = pair.key == index ? pair.value : -1;
+    }
+    float values[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k)
+      values[k] = rows[k] < 0 ? 0.0f : dout[rows[k] * p.channels + c];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k)
+      if (rows[k] >= 0)
+        sum += values[k];
+    isLast = rows[kAhead - 1] < 0;
+  }
   table[index * p.channels + c] = sum;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/kernels/Optimizer.h"
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Vector.h"
 #include "runtime/kernels/Stochastic.h"
 
 namespace tmc::cuda {
@@ -48,10 +49,6 @@ static_assert(kPiece == 16 * kBlock);
 struct Root {
   __device__ float operator()(float x) const { return sqrtf(x); }
 };
-
-inline __device__ bool isAligned(const void *p) {
-  return reinterpret_cast<uintptr_t>(p) % 16 == 0;
-}
 
 /// The block's part of a sum of squares: thread t adds the runs of four t, t +
 /// 256, ... in order, then threads combine in halves. Called by all threads.

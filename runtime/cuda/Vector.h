@@ -19,7 +19,7 @@ namespace tmc::cuda {
 
 constexpr int kVector = 8;
 
-inline bool isAligned(const void *p) {
+__host__ __device__ inline bool isAligned(const void *p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 
