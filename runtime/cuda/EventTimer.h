@@ -3,7 +3,7 @@
 // Records one event before and one after each launch on the launch's own
 // stream, and reads all of them after the step:
 //
-//     origin .. [e0 squareParts e1] [e2 addParts e3] [e4 adamw e5] ...
+//     origin .. [e0 adamw e1] [e2 addParts e3] ...
 //
 // The origin is recorded before the step's first launch. The caller waits for
 // it and reads the host's clock then: this maps the device's times to that

@@ -6,8 +6,8 @@
 // the device. An entry of the step has no, one or several launches:
 //
 //     caller    adamw.run | launched(7) | adamw.run | launched(8)
-//     device    |-squareParts-|addParts|-adamw-|..|-squareParts-|addParts|...
-//     entries   7: launches 0, 1, 2               8: launches 3, 4, 5
+//     device    |-adamw-|addParts|..|-adamw-|addParts|
+//     entries   7: launches 0, 1    8: launches 2, 3
 //
 // On cpu a launch has finished when its call returns. That backend has no
 // timer: a profile and a trace read the caller's clock (Profile.h, Trace.h).

@@ -5,10 +5,10 @@
 // each one. On cuda the device times its own launches (DeviceTimer.h), and the
 // profile reads the times when the step is over:
 //
-//     launches  |squareParts|addParts|adamw|......|squareParts|addParts|adamw|
-//     entries   |------embed.update--------|      |------head.update---------|
-//     busy      |--------------------------|      |--------------------------|
-//     wall      |------------------------------------------------------------|
+//     launches  |-adamw-|addParts|......|-adamw-|addParts|
+//     entries   |--embed.update--|      |--head.update---|
+//     busy      |----------------|      |----------------|
+//     wall      |----------------------------------------|
 //
 // A gap between launches belongs to no launch: the device waited for the caller
 // or for another engine. A step without a profile has no extra cost.

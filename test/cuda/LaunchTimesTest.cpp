@@ -168,7 +168,7 @@ TEST(CudaLaunchTimes, AStepHasTwoEventsALaunchAndWaitsNowhere) {
   }
 }
 
-TEST(CudaLaunchTimes, TheProfileHasARowForEachLaunchOfAnUpdate) {
+TEST(CudaLaunchTimes, TheProfileHasARowForEachLaunchOfALoss) {
   StepOptions options;
   options.profile = true;
   auto step = make(countedProgram(), options);
@@ -177,8 +177,8 @@ TEST(CudaLaunchTimes, TheProfileHasARowForEachLaunchOfAnUpdate) {
   const std::string table = step->profile()->table();
   EXPECT_EQ(table.find("profile of 2 steps after the first: device busy "), 0u)
       << table;
-  // The object updates two tables a step.
-  size_t at = table.find("\nupdate                          2 ");
+  // The object's rows, and the sum of their losses.
+  size_t at = table.find("\nloss                            1 ");
   ASSERT_NE(at, std::string::npos) << table;
   at = table.find('\n', at + 1);
   std::string rows;
@@ -186,10 +186,10 @@ TEST(CudaLaunchTimes, TheProfileHasARowForEachLaunchOfAnUpdate) {
     const size_t next = table.find('\n', at + 1);
     const std::string row = table.substr(at + 3, next - at - 3);
     rows += row.substr(0, row.find(' ')) + "\n";
-    EXPECT_EQ(row.substr(22, 9), "        2") << table;
+    EXPECT_EQ(row.substr(22, 9), "        1") << table;
     at = next;
   }
-  for (const char *name : {"squareParts\n", "adamw\n"})
+  for (const char *name : {"lossOfRow\n", "sumOfLosses\n"})
     EXPECT_NE(rows.find(name), std::string::npos) << table;
   EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 2) << table;
 
