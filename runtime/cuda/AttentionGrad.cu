@@ -3,7 +3,7 @@
 // Probabilities are recomputed from the saved log-sum-exp. There are three
 // launches, five with a bias. Each result is added up by one block, in order:
 //
-//   dots:  for each query, the sum over channels of dout * out
+//   dots:    for each query, the sum over channels of dout * out
 //   keys:  a block per tile of keys and key head: dk, dv
 //            for each head that reads them, for each tile of queries
 //   queries: a block per tile of queries and head: dq
@@ -43,29 +43,76 @@ template <typename Shape> constexpr int64_t sharedBytes() {
 
 constexpr int kDotBlock = 256;
 
-/// dots[b, h, t], a warp each.
-__global__ void __launch_bounds__(kDotBlock)
-    rowDots(AttentionParams p, GradOperands o) {
-  const int64_t row = globalThread() / kWarp; // (b, t, h)
-  const int lane = int(threadIdx.x) % kWarp;
-  if (row >= p.batch * p.queries * p.heads) // a whole warp
-    return;
-  float sum = 0;
-  StoredIn{o.dout, p.type}
-      .shifted(row * p.headDim)
-      .visit([&](const auto *dout) {
-        const auto *out = static_cast<decltype(dout)>(
-            StoredIn{o.out, p.type}.shifted(row * p.headDim).data);
-        for (int64_t d = lane; d < p.headDim; d += kWarp)
-          sum = fmaf(loadLanes<1>(dout + d), loadLanes<1>(out + d), sum);
-      });
+constexpr int kDotElements = 8; // of a lane's part of a row
+
+/// sum + the products of kDotElements elements, in order.
+template <typename T>
+__device__ float addProducts(const T *x, const T *y, float sum) {
+  constexpr int kLoads = kDotElements * int(sizeof(T)) / 16;
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2)
+  for (int i = 0; i < kLoads; ++i) {
+    const uint4 a4 = reinterpret_cast<const uint4 *>(x)[i];
+    const uint4 b4 = reinterpret_cast<const uint4 *>(y)[i];
+    const uint32_t a[4] = {a4.x, a4.y, a4.z, a4.w};
+    const uint32_t b[4] = {b4.x, b4.y, b4.z, b4.w};
+#pragma unroll
+    for (int w = 0; w < 4; ++w)
+      if constexpr (sizeof(T) == 4) {
+        sum = fmaf(__uint_as_float(a[w]), __uint_as_float(b[w]), sum);
+      } else {
+        sum =
+            fmaf(widenBits<T>(a[w] & 0xffff), widenBits<T>(b[w] & 0xffff), sum);
+        sum = fmaf(widenBits<T>(a[w] >> 16), widenBits<T>(b[w] >> 16), sum);
+      }
+  }
+  return sum;
+}
+
+/// dots[b, h, t]. Each row (t, h) of sample blockIdx.y has `lanes` lanes, a
+/// power of two. Lane i adds up elements [8 i, 8 i + 8) of every 8 * lanes, in
+/// order. The sums of lanes are added at distances lanes / 2, .., 1. The order
+/// is the same for all types. Without `vectors`, the same holds with 1 element
+/// in place of 8.
+template <typename T>
+__global__ void __launch_bounds__(kDotBlock)
+    rowDots(AttentionParams p, GradOperands o, int lanes, bool vectors) {
+  const int rows = int(p.queries) * int(p.heads), heads = int(p.heads);
+  const int row =
+      int(blockIdx.x) * (kDotBlock / lanes) + int(threadIdx.x) / lanes;
+  const int lane = int(threadIdx.x) % lanes;
+  const int end = row < rows ? int(p.headDim) : 0;
+  const int64_t at =
+      (int64_t(blockIdx.y) * rows + (row < rows ? row : 0)) * p.headDim;
+  const T *dout = static_cast<const T *>(o.dout) + at;
+  const T *out = static_cast<const T *>(o.out) + at;
+  float sum = 0;
+  if (vectors)
+    for (int d = lane * kDotElements; d < end; d += lanes * kDotElements)
+      sum = addProducts(dout + d, out + d, sum);
+  else
+    for (int d = lane; d < end; d += lanes)
+      sum = fmaf(loadLanes<1>(dout + d), loadLanes<1>(out + d), sum);
+  for (int distance = lanes / 2; distance > 0; distance /= 2)
     sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-  const int64_t head = row % p.heads, query = row / p.heads % p.queries;
-  const int64_t batch = row / p.heads / p.queries;
-  if (lane == 0)
-    o.dots[(batch * p.heads + head) * p.queries + query] = sum;
+  if (lane == 0 && row < rows)
+    o.dots[(int64_t(blockIdx.y) * heads + row % heads) * p.queries +
+           row / heads] = sum;
+}
+
+void launchDots(Queue &queue, const AttentionParams &p, const GradOperands &o) {
+  const bool vectors = p.headDim % kDotElements == 0 &&
+                       reinterpret_cast<uintptr_t>(o.out) % 16 == 0 &&
+                       reinterpret_cast<uintptr_t>(o.dout) % 16 == 0;
+  const int64_t parts = vectors ? p.headDim / kDotElements : p.headDim;
+  int lanes = 1;
+  while (lanes < parts && lanes < kWarp)
+    lanes *= 2;
+  withStored(p.type, [&](auto stored) {
+    launch(queue, rowDots<decltype(stored)>,
+           dim3(unsigned(ceilDivide(p.queries * p.heads * lanes, kDotBlock)),
+                unsigned(p.batch)),
+           dim3(kDotBlock), 0, p, o, lanes, vectors);
+  });
 }
 
 /// The shared memory of a block.
@@ -394,10 +441,7 @@ Status AttentionGrad::prepare(Device &device) {
   if (Status s = cuda::checkAttention("attention_grad", params_); !s)
     return s;
   if (Status s = cuda::requireScratch(
-          "attention_grad",
-          alignScratch(params_.batch * params_.heads * params_.queries * 4) +
-              attentionBiasBytes(params_, Backend::Cuda) +
-              attentionHiddenBytes(params_),
+          "attention_grad", AttentionGrad::scratchCap(params_, Backend::Cuda),
           params_.scratchBytes);
       !s)
     return s;
@@ -431,6 +475,12 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   float *const slices = reinterpret_cast<float *>(
       static_cast<char *>(scratch) +
       alignScratch(p.batch * p.heads * p.queries * 4));
+  char *const hidden =
+      reinterpret_cast<char *>(slices) + attentionBiasBytes(p, Backend::Cuda);
+  uint32_t *const dropped =
+      attentionDroppedBytes(p) > 0
+          ? reinterpret_cast<uint32_t *>(hidden + attentionHiddenBytes(p))
+          : nullptr;
   const cuda::GradOperands operands{operand(ins, 0),
                                     operand(ins, 1),
                                     operand(ins, 2),
@@ -443,11 +493,9 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                                     result(outs, 1),
                                     result(outs, 2),
                                     static_cast<float *>(result(outs, 3)),
-                                    slices};
-  launch(queue, cuda::rowDots,
-         cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
-                         cuda::kDotBlock),
-         dim3(cuda::kDotBlock), 0, p, operands);
+                                    slices,
+                                    dropped};
+  cuda::launchDots(queue, p, operands);
   const bool byTensorCores = cuda::takesTensorCores(*state_->device, p);
   if (byTensorCores)
     cuda::runTensorGradients(queue, p, operands);
@@ -483,9 +531,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     return Status::ok();
   });
   if (mayHideRows(p))
-    cuda::addHiddenGradients(queue, p, operands,
-                             reinterpret_cast<char *>(slices) +
-                                 attentionBiasBytes(p, Backend::Cuda));
+    cuda::addHiddenGradients(queue, p, operands, hidden);
 }
 
 } // namespace tmc

@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/TensorAttention.h"
 
+#include "runtime/cuda/TensorDropout.h"
 #include "runtime/cuda/TensorLaunch.h"
 
 namespace tmc::cuda {
@@ -21,13 +22,13 @@ template <typename Shape> struct RunningRows {
   float top[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
 
   /// Scores become probabilities over 2^(factor * top), and the sums of earlier
-  /// tiles are rescaled to the new maximum. `kept(half, column)`: dropout's
-  /// factor.
-  template <typename Kept>
+  /// tiles are rescaled to the new maximum. `dropped`: the bits of elements
+  /// that dropout removes.
   __device__ __forceinline__ void add(FragmentC (&s)[Shape::kColumns],
-                                      float factor, int lane, Kept &&kept) {
+                                      float factor, int lane,
+                                      uint32_t dropped) {
     float largest[2] = {top[0], top[1]}, shift[2], rows[2] = {0, 0};
-    eachScore(s, lane, [&](float &x, int half, int) {
+    eachScore<Order::Quads>(s, lane, [&](float &x, int half, int) {
       largest[half] = largest[half] > x ? largest[half] : x;
     });
     float shrink[2];
@@ -39,10 +40,11 @@ template <typename Shape> struct RunningRows {
       shrink[half] = powerOf2(fmaf(top[half], factor, -shift[half]));
       top[half] = largest[half];
     }
-    eachScore(s, lane, [&](float &x, int half, int column) {
+    int i = 0;
+    eachScore<Order::Quads>(s, lane, [&](float &x, int half, int) {
       x = powerOf2(fmaf(x, factor, -shift[half]));
       rows[half] += x;
-      x *= kept(half, column);
+      x = isDropped<Order::Quads>(dropped, i++) ? 0.0f : x;
     });
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -84,10 +86,11 @@ __global__ void __launch_bounds__(kTensorThreads)
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const KeyTiles<Shape, Kind> keys(p, extras, k, v, batch, head, query0);
   const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
+  const TensorDropout dropout(p, extras, batch, drops);
   // Masked scores are scaled already.
   const float unit = kMasks ? 1.0f : float(p.scale), factor = unit * kLog2E;
   TensorRows<Shape, Kind>(q, p.q, p.queries, p.headDim, batch, head)
-      .template fetch<kOwnRows>(query0, tiles.own);
+      .template fetch<kOwnRows, Order::Rows>(query0, tiles.own);
   keys.fetch(tiles, keys.range.begin, 0);
   int key0 = 0, stage = 0;
 
@@ -97,29 +100,23 @@ __global__ void __launch_bounds__(kTensorThreads)
     waitGroup<0>();
     __syncthreads(); // this tile has arrived, the other stage has been read
     keys.fetch(tiles, key0 + Walked, stage ^ 1);
-    if (drops) {
-      fillKept<kOwnRows, Walked, Shape::kKeptStride, kTensorThreads>(
-          p, extras, batch, head, query0, key0, tiles.kept);
-      __syncthreads();
-    }
+    const uint32_t dropped = dropout.template ofQueries<Walked>(
+        p, head, query0 + 16 * warp, key0, lane);
     FragmentC s[Shape::kColumns];
     zeroSums(s);
     multiplyRows<Shape>(s, tiles.own, 16 * warp, tiles.other(stage, 0), lane);
     if constexpr (kMasks)
-      maskScores<Kind>(
+      maskScores<Kind, Order::Quads>(
           s, nullptr, p, extras, batch, head, lane, [&](int half, int column) {
             return make_int2(query0 + row0 + 8 * half, key0 + column);
           });
     if constexpr (!decltype(isPlain)::value)
-      hideScores(s, lane, [&](int half) {
+      hideScores<Order::Quads>(s, lane, [&](int half) {
         const SeenRange seen =
             keysOf(p, extras, batch, query0 + row0 + 8 * half);
         return SeenRange{seen.begin - key0, seen.end - key0};
       });
-    running.add(s, factor, lane, [&](int half, int column) {
-      return drops ? tiles.kept[(row0 + 8 * half) * Shape::kKeptStride + column]
-                   : 1.0f;
-    });
+    running.add(s, factor, lane, dropped);
     multiplyScores<Shape>(running.sum, s, tiles.other(stage, 1), lane,
                           kMasks && p.exact);
     key0 += Walked;
@@ -153,9 +150,8 @@ bool takesTensorCores(const CudaDevice &device, const AttentionParams &p) {
     if (count >= kMostRows)
       return false;
   return withTensorShapes(p, [&](auto forward, auto gradient) {
-    return TensorTiles<decltype(forward), 1>::bytes(p) <=
-               device.sharedBytes() &&
-           TensorTiles<decltype(gradient), 2>::bytes(p) <= device.sharedBytes();
+    return TensorTiles<decltype(forward), 1>::bytes() <= device.sharedBytes() &&
+           TensorTiles<decltype(gradient), 2>::bytes() <= device.sharedBytes();
   });
 }
 
@@ -166,7 +162,7 @@ Status prepareTensorAttention(const CudaDevice &device,
     return withEachKind([&](auto kind) {
       return allowShared(device, "attention",
                          tensorAttention<Shape, decltype(kind)::value>,
-                         TensorTiles<Shape, 1>::bytes(p));
+                         TensorTiles<Shape, 1>::bytes());
     });
   });
 }
@@ -181,7 +177,7 @@ void runTensorAttention(Queue &queue, const AttentionParams &p, const void *q,
              dim3(unsigned(ceilDivide(p.queries, kOwnRows)), unsigned(p.heads),
                   unsigned(p.batch)),
              dim3(kSide, kTensorThreads / kSide),
-             TensorTiles<Shape, 1>::bytes(p), p, q, k, v, extras,
+             TensorTiles<Shape, 1>::bytes(), p, q, k, v, extras,
              static_cast<uint16_t *>(out), lse);
     });
   });

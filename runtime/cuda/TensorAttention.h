@@ -30,7 +30,8 @@ struct GradOperands {
   AttentionExtras extras;
   float *dots;
   void *dq, *dk, *dv;
-  float *dbias, *slices; // from the second slice of the batch on
+  float *dbias, *slices;       // from the second slice of the batch on
+  uint32_t *dropped = nullptr; // words of TensorDropout.h, if there is room
 };
 
 /// Whether the device has tensor cores and shared memory for these kernels, and

@@ -11,6 +11,7 @@
 
 #include "runtime/cuda/TensorAttention.h"
 
+#include "runtime/cuda/TensorDropout.h"
 #include "runtime/cuda/TensorLaunch.h"
 
 namespace tmc::cuda {
@@ -45,18 +46,17 @@ __device__ inline QueryNumbers numbersOf(const AttentionParams &p,
 
 /// Scores s become drop(P), and the gradients ds of dropped probabilities
 /// become those of the products, without the scale. `of(half, column)`: a
-/// score's query. `kept(half, column)`: dropout's factor.
-template <int N, typename Of, typename Kept>
+/// score's query. `drop(i)`: dropout's factor of score i.
+template <Order O, int N, typename Of, typename Drop>
 __device__ __forceinline__ void
 gradientsOfScores(FragmentC (&s)[N], FragmentC (&ds)[N],
                   const FragmentC *slopes, float factor, int lane, Of &&of,
-                  Kept &&kept) {
+                  Drop &&dropOf) {
   int i = 0;
-  eachScore(s, lane, [&](float &x, int half, int column) {
+  eachScore<O>(s, lane, [&](float &x, int half, int column) {
     const int n = i / 4, at = i % 4;
-    ++i;
     const QueryNumbers query = of(half, column);
-    const float drop = kept(half, column);
+    const float drop = dropOf(i++);
     const float probability = powerOf2(fmaf(x, factor, query.exponent));
     float &gradient = ds[n].sums[at];
     x = probability * drop;
@@ -81,8 +81,10 @@ public:
   __device__ void fetch(const AttentionParams &p, const GradOperands &o,
                         const TensorTiles<Shape, 2> &tiles, int stage) {
     if (heads > 0) {
-      queries.template fetch<Shape::Walked>(next, tiles.other(stage, 0));
-      douts.template fetch<Shape::Walked>(next, tiles.other(stage, 1));
+      queries.template fetch<Shape::Walked, Order::Rows>(next,
+                                                         tiles.other(stage, 0));
+      douts.template fetch<Shape::Walked, Order::Rows>(next,
+                                                       tiles.other(stage, 1));
       if (const int own = linearThread(); own < Shape::Walked) {
         // The zeros of a missing query meet zeros of its rows.
         const bool exists = next + own < int(p.queries);
@@ -118,14 +120,14 @@ private:
   int next, heads;
 };
 
-/// Writes the rows of a block of keys.
+/// Writes the rows of a block of keys, from the lane's first one on.
 template <int N>
 __device__ void writeKeys(const AttentionParams &p, const GradOperands &o,
                           const FragmentC (&dk)[N], const FragmentC (&dv)[N],
                           int64_t batch, int64_t kvHead, int key0, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int64_t key = key0 + 8 * half;
+    const int64_t key = key0 + half;
     if (key >= p.keys)
       continue;
     const int64_t at =
@@ -146,16 +148,16 @@ __global__ void __launch_bounds__(kTensorThreads)
   constexpr bool kMasks = asksMasks(Kind);
   const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
   const int key0 = int(blockIdx.x) * kOwnRows;
-  const int row0 = 16 * warp + lane / 4; // and + 8
+  const int row0 = 16 * warp + lane / 4 * 2; // and the next one
   const int64_t kvHead = blockIdx.y, batch = blockIdx.z;
   const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
   const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
 
   TensorRows<Shape, Kind>(o.k, p.k, p.keys, p.headDim, batch, kvHead)
-      .template fetch<kOwnRows>(key0, tiles.own);
+      .template fetch<kOwnRows, Order::Pairs>(key0, tiles.own);
   TensorRows<Shape, Kind>(o.v, p.v, p.keys, p.headDim, batch, kvHead)
-      .template fetch<kOwnRows>(key0, tiles.own + Shape::kOwn);
+      .template fetch<kOwnRows, Order::Pairs>(key0, tiles.own + Shape::kOwn);
   const int perKey = int(p.heads / p.kvHeads);
   const int lastKey =
       (key0 + kOwnRows < int(p.keys) ? key0 + kOwnRows : int(p.keys)) - 1;
@@ -169,6 +171,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   QueryTiles<Shape, Kind> queries(p, o, batch, head0, range, perKey);
   queries.fetch(p, o, tiles, 0);
 
+  const TensorDropout dropout(p, o.extras, batch, drops);
   FragmentC dk[Shape::kChannels], dv[Shape::kChannels];
   zeroSums(dk);
   zeroSums(dv);
@@ -179,38 +182,40 @@ __global__ void __launch_bounds__(kTensorThreads)
     queries.finish(tiles, stage);
     __syncthreads(); // this tile has arrived, the other stage has been read
     queries.fetch(p, o, tiles, stage ^ 1);
+    uint32_t bits = 0;
     if (drops) {
-      fillKept<Walked, kOwnRows, kOwnRows + 4, kTensorThreads>(
-          p, o.extras, batch, head, query0, key0, tiles.kept);
-      __syncthreads();
+      const int own0 = key0 + 16 * warp;
+      bits = dropout.template ofKeys<Walked>(p, head, query0, own0, lane);
+      if (o.dropped)
+        dropped::store<Walked>(p, o.dropped, int(batch), int(head), query0,
+                               own0, lane, bits);
+      bits = exchangeDropped(bits, lane);
     }
     FragmentC s[Shape::kColumns], ds[Shape::kColumns];
     multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
     FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
     FragmentC *const slope = Kind == Scores::Capped ? slopes : nullptr;
     if constexpr (kMasks)
-      maskScores<Kind>(
+      maskScores<Kind, Order::Rows>(
           s, slope, p, o.extras, batch, head, lane, [&](int half, int column) {
-            return make_int2(query0 + column, key0 + row0 + 8 * half);
+            return make_int2(query0 + column, key0 + row0 + half);
           });
     if constexpr (!decltype(isPlain)::value)
-      hideScores(s, lane, [&](int half) {
-        const int key = key0 + row0 + 8 * half;
+      hideScores<Order::Rows>(s, lane, [&](int half) {
+        const int key = key0 + row0 + half;
         if (key >= int(p.keys))
           return SeenRange{0, 0};
         const SeenRange queries = queriesOf(p, o.extras, batch, key);
         return SeenRange{queries.begin - query0, queries.end - query0};
       });
-    gradientsOfScores(
+    gradientsOfScores<Order::Rows>(
         s, ds, slope, factor, lane,
         [&](int, int column) {
           return QueryNumbers{tiles.numbersOf(stage, 0)[column],
                               tiles.numbersOf(stage, 1)[column]};
         },
-        [&](int half, int column) {
-          return drops ? tiles.kept[column * (kOwnRows + 4) + row0 + 8 * half] *
-                             dropScale
-                       : 1.0f;
+        [&](int i) {
+          return isDropped<Order::Pairs>(bits, i) ? 0.0f : dropScale;
         });
     multiplyScores<Shape>(dv, s, tiles.other(stage, 1), lane,
                           kMasks && p.exact);
@@ -241,50 +246,62 @@ __global__ void __launch_bounds__(kTensorThreads)
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
   const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
   TensorRows<Shape, Kind>(o.q, p.q, p.queries, p.headDim, batch, head)
-      .template fetch<kOwnRows>(query0, tiles.own);
+      .template fetch<kOwnRows, Order::Rows>(query0, tiles.own);
   TensorRows<Shape, Kind>(o.dout, stridesOfDout(p), p.queries, p.headDim, batch,
                           head)
-      .template fetch<kOwnRows>(query0, tiles.own + Shape::kOwn);
+      .template fetch<kOwnRows, Order::Rows>(query0, tiles.own + Shape::kOwn);
   keys.fetch(tiles, keys.range.begin, 0);
   int key0 = 0, stage = 0;
 
   const QueryNumbers numbers[2] = {
       numbersOf(p, o, batch, head, query0 + row0),
       numbersOf(p, o, batch, head, query0 + row0 + 8)};
+  const TensorDropout dropout(p, o.extras, batch, drops);
+  const int own0 = query0 + 16 * warp;
+  // The keys that a warp's queries see. The gradient of keys leaves words for
+  // tiles with such keys.
+  const SeenRange seen =
+      own0 < int(p.queries)
+          ? SeenRange{keysOf(p, o.extras, batch, own0).begin,
+                      keysOf(p, o.extras, batch,
+                             own0 + 16 < int(p.queries) ? own0 + 15
+                                                        : p.queries - 1)
+                          .end}
+          : SeenRange{0, 0};
+  const uint32_t *words = o.dropped ? dropped::rowOf(p, o.dropped, int(batch),
+                                                     int(head), own0, lane / 4)
+                                    : nullptr;
   FragmentC dq[Shape::kChannels];
   zeroSums(dq);
   auto walk = [&](auto isPlain) {
     waitGroup<0>();
     __syncthreads(); // this tile has arrived, the other stage has been read
     keys.fetch(tiles, key0 + Walked, stage ^ 1);
-    if (drops) {
-      fillKept<kOwnRows, Walked, Shape::kKeptStride, kTensorThreads>(
-          p, o.extras, batch, head, query0, key0, tiles.kept);
-      __syncthreads();
-    }
+    uint32_t bits = 0;
+    if (drops && key0 < seen.end && key0 + Walked > seen.begin)
+      bits =
+          words ? dropped::load<Walked>(words, key0, lane)
+                : dropout.template ofQueries<Walked>(p, head, own0, key0, lane);
     FragmentC s[Shape::kColumns], ds[Shape::kColumns];
     multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
     FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
     FragmentC *const slope = Kind == Scores::Capped ? slopes : nullptr;
     if constexpr (kMasks)
-      maskScores<Kind>(
+      maskScores<Kind, Order::Quads>(
           s, slope, p, o.extras, batch, head, lane, [&](int half, int column) {
             return make_int2(query0 + row0 + 8 * half, key0 + column);
           });
     if constexpr (!decltype(isPlain)::value)
-      hideScores(s, lane, [&](int half) {
+      hideScores<Order::Quads>(s, lane, [&](int half) {
         const SeenRange seen =
             keysOf(p, o.extras, batch, query0 + row0 + 8 * half);
         return SeenRange{seen.begin - key0, seen.end - key0};
       });
-    gradientsOfScores(
+    gradientsOfScores<Order::Quads>(
         s, ds, slope, factor, lane,
         [&](int half, int) { return numbers[half]; },
-        [&](int half, int column) {
-          return drops ? tiles.kept[(row0 + 8 * half) * Shape::kKeptStride +
-                                    column] *
-                             dropScale
-                       : 1.0f;
+        [&](int i) {
+          return isDropped<Order::Quads>(bits, i) ? 0.0f : dropScale;
         });
     multiplyScores<Shape>(dq, ds, tiles.other(stage, 0), lane,
                           kMasks && p.exact);
@@ -309,7 +326,7 @@ Status prepareTensorGradients(const CudaDevice &device,
                               const AttentionParams &p) {
   return withTensorShapes(p, [&](auto, auto gradient) {
     using Shape = decltype(gradient);
-    const int64_t bytes = TensorTiles<Shape, 2>::bytes(p);
+    const int64_t bytes = TensorTiles<Shape, 2>::bytes();
     return withEachKind([&](auto kind) {
       if (Status s = allowShared(
               device, "attention_grad",
@@ -328,7 +345,7 @@ void runTensorGradients(Queue &queue, const AttentionParams &p,
   withTensorShapes(p, [&](auto, auto gradient) {
     using Shape = decltype(gradient);
     const dim3 block(kSide, kTensorThreads / kSide);
-    const int64_t bytes = TensorTiles<Shape, 2>::bytes(p);
+    const int64_t bytes = TensorTiles<Shape, 2>::bytes();
     withKind(
         p, operands.extras, {operands.q, operands.k, operands.v, operands.dout},
         [&](auto kind) {

@@ -8,6 +8,8 @@
 // A tile is rows of bf16, Depth + 8 elements apart, so that the eight rows of a
 // matrix are in different banks. Scores stay in registers: a lane's sums of two
 // products of 8 columns are its operand for a product along these 16 columns.
+// The rows of a tile of keys have an order (Order) in which a lane's scores are
+// those of neighbouring keys.
 //
 // A row sees a range of the other side's rows, by causality, prefix and window.
 // Most tiles lie in the ranges of all of a block's rows. These *plain* tiles
@@ -53,12 +55,32 @@ template <int Depth_, int Walked_> struct TensorShape {
   static constexpr int kOwn = kOwnRows * kStride, kOther = Walked * kStride;
   static constexpr int kChannels = Depth / 8; // fragments of a result
   static constexpr int kColumns = Walked / 8; // fragments of scores
-  static constexpr int kKeptStride = Walked + 4;
-  static constexpr int kChunks = Depth / 8; // 16-byte copies of a row
+  static constexpr int kChunks = Depth / 8;   // 16-byte copies of a row
   static constexpr int kRowsAtOnce = kTensorThreads / kChunks;
   static_assert(Depth % 32 == 0 && Walked % 16 == 0);
   static_assert(Walked % kRowsAtOnce == 0 && kOwnRows % kRowsAtOnce == 0);
 };
+
+/// The order of the rows of a tile, in each 16 of them.
+enum class Order {
+  Rows,  ///< Row r is in place r.
+  Quads, ///< A lane's scores in columns 16 m.. are of rows 16 m + 4 t + 0..3.
+  Pairs, ///< A lane's scores in rows g and g + 8 are of rows 2 g and 2 g + 1.
+};
+/// The place of a row. It is the sum of the places of the row's bits.
+template <Order O> TMC_HD constexpr int placeOf(int row) {
+  if (O == Order::Quads)
+    return row / 16 * 16 + row / 2 % 2 * 8 + row / 4 % 4 * 2 + row % 2;
+  if (O == Order::Pairs)
+    return row / 16 * 16 + row % 2 * 8 + row / 2 % 8;
+  return row;
+}
+/// A lane's column e of fragment n.
+template <Order O> TMC_HD constexpr int columnOf(int n, int e, int lane) {
+  static_assert(O != Order::Pairs);
+  return O == Order::Quads ? n / 2 * 16 + lane % 4 * 4 + n % 2 * 2 + e
+                           : 8 * n + lane % 4 * 2 + e;
+}
 
 __device__ inline int linearThread() {
   return int(threadIdx.y) * kSide + int(threadIdx.x);
@@ -94,18 +116,20 @@ public:
 
   /// Starts to copy rows [row0, row0 + Count) into a tile, with zeros for
   /// missing elements. They are visible after waitGroup and a barrier.
-  template <int Count> __device__ void fetch(int row0, uint16_t *tile) const {
-    uint16_t *to = tile + row * Shape::kStride + channel;
+  template <int Count, Order O>
+  __device__ void fetch(int row0, uint16_t *tile) const {
+    uint16_t *to = tile + placeOf<O>(row) * Shape::kStride + channel;
+    const uint16_t *from = data + int64_t(row0 + row) * stride + channel;
 #pragma unroll
     for (int r = 0; r < Count; r += Shape::kRowsAtOnce) {
       const int at = row0 + row + r;
-      const uint16_t *from = data + int64_t(at) * stride + channel;
-      uint16_t *target = to + r * Shape::kStride;
+      uint16_t *target = to + placeOf<O>(r) * Shape::kStride;
       if (!asksMasks(Kind) || isAligned())
         copyAsync<16>(target, at < end ? from : data, at < end ? 16 : 0);
       else
         for (int e = 0; e < 8; ++e)
           target[e] = at < end && channel + e < headDim ? from[e] : uint16_t(0);
+      from += int64_t(Shape::kRowsAtOnce) * stride;
     }
   }
 
@@ -251,8 +275,8 @@ __device__ SeenRange plainTiles(SeenRange first, SeenRange last) {
 }
 
 /// Calls `f(score, half, column)` for each of a lane's scores: of row `half`
-/// (of g, g + 8), in a column of the tile.
-template <int N, typename F>
+/// (of g, g + 8), in a column of the tile whose rows have order O.
+template <Order O, int N, typename F>
 __device__ __forceinline__ void eachScore(FragmentC (&s)[N], int lane, F &&f) {
 #pragma unroll
   for (int n = 0; n < N; ++n)
@@ -260,7 +284,7 @@ __device__ __forceinline__ void eachScore(FragmentC (&s)[N], int lane, F &&f) {
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
-        f(s[n].sums[2 * half + e], half, 8 * n + lane % 4 * 2 + e);
+        f(s[n].sums[2 * half + e], half, columnOf<O>(n, e, lane));
 }
 
 /// Products become cap(scale * product) + mask + bias, and -infinity where the
@@ -270,7 +294,7 @@ __device__ __forceinline__ void eachScore(FragmentC (&s)[N], int lane, F &&f) {
 ///
 /// One pass for each kind of mask, so that a model without it skips the pass.
 /// Queries and keys behind the last one are read as the last one.
-template <Scores Kind, int N, typename Place>
+template <Scores Kind, Order O, int N, typename Place>
 __device__ __forceinline__ void
 maskScores(FragmentC (&s)[N], FragmentC *slopes, const AttentionParams &p,
            const AttentionExtras &extras, int64_t batch, int64_t head, int lane,
@@ -282,11 +306,11 @@ maskScores(FragmentC (&s)[N], FragmentC *slopes, const AttentionParams &p,
     return at;
   };
   const float scale = float(p.scale);
-  eachScore(s, lane, [&](float &x, int, int) { x *= scale; });
+  eachScore<O>(s, lane, [&](float &x, int, int) { x *= scale; });
   if constexpr (Kind == Scores::Capped) {
     const float cap = float(p.softcap), inverse = float(1 / p.softcap);
     int i = 0;
-    eachScore(s, lane, [&](float &x, int, int) {
+    eachScore<O>(s, lane, [&](float &x, int, int) {
       const float t = math::tanh(x * inverse);
       x = cap * t;
       if (slopes)
@@ -297,20 +321,20 @@ maskScores(FragmentC (&s)[N], FragmentC *slopes, const AttentionParams &p,
   if (p.bias) {
     const float *bias =
         extras.bias + batch * p.biasBatchStride + head * p.biasHeadStride;
-    eachScore(s, lane, [&](float &x, int half, int column) {
+    eachScore<O>(s, lane, [&](float &x, int half, int column) {
       const int2 at = existing(half, column);
       x += bias[at.x * p.biasQueryStride + at.y];
     });
   }
   const int64_t mask = batch * p.maskBatchStride + head * p.maskHeadStride;
   if (p.mask == MaskKind::Additive)
-    eachScore(s, lane, [&](float &x, int half, int column) {
+    eachScore<O>(s, lane, [&](float &x, int half, int column) {
       const int2 at = existing(half, column);
       x += static_cast<const float *>(
           extras.mask)[mask + at.x * p.maskQueryStride + at.y];
     });
   if (p.mask == MaskKind::Boolean)
-    eachScore(s, lane, [&](float &x, int half, int column) {
+    eachScore<O>(s, lane, [&](float &x, int half, int column) {
       const int2 at = existing(half, column);
       x = static_cast<const unsigned char *>(
               extras.mask)[mask + at.x * p.maskQueryStride + at.y]
@@ -320,7 +344,7 @@ maskScores(FragmentC (&s)[N], FragmentC *slopes, const AttentionParams &p,
   if (extras.groups) {
     const int64_t *groups = extras.groups + batch * p.groupsBatchStride;
     const int64_t shift = p.keys - p.queries;
-    eachScore(s, lane, [&](float &x, int half, int column) {
+    eachScore<O>(s, lane, [&](float &x, int half, int column) {
       const int2 at = existing(half, column);
       x = groups[at.y] == groups[at.x + shift] ? x : -INFINITY;
     });
@@ -329,11 +353,11 @@ maskScores(FragmentC (&s)[N], FragmentC *slopes, const AttentionParams &p,
 
 /// Scores outside of the range of their row become -infinity. `rangeOf(half)`:
 /// the columns of the tile that row `half` sees.
-template <int N, typename RangeOf>
+template <Order O, int N, typename RangeOf>
 __device__ __forceinline__ void hideScores(FragmentC (&s)[N], int lane,
                                            RangeOf &&rangeOf) {
   const SeenRange ranges[2] = {rangeOf(0), rangeOf(1)};
-  eachScore(s, lane, [&](float &x, int half, int column) {
+  eachScore<O>(s, lane, [&](float &x, int half, int column) {
     x = column >= ranges[half].begin && column < ranges[half].end ? x
                                                                   : -INFINITY;
   });
@@ -346,25 +370,23 @@ __device__ __forceinline__ float overQuad(float x, Op op) {
 }
 
 /// A block's own tiles, then two pairs of walked tiles, then two stages of two
-/// numbers for each walked row, then the kept scores.
+/// numbers for each walked row.
 template <typename Shape, int Own> struct TensorTiles {
   uint16_t *own;
-  float *numbers, *kept;
+  float *numbers;
 
   __device__ explicit TensorTiles(unsigned char *memory)
       : own(reinterpret_cast<uint16_t *>(memory)),
         numbers(reinterpret_cast<float *>(own + Own * Shape::kOwn +
-                                          4 * Shape::kOther)),
-        kept(numbers + kNumbers) {}
+                                          4 * Shape::kOther)) {}
   __device__ uint16_t *other(int stage, int which) const {
     return own + Own * Shape::kOwn + (2 * stage + which) * Shape::kOther;
   }
   __device__ float *numbersOf(int stage, int which) const {
     return numbers + (2 * stage + which) * Shape::Walked;
   }
-  static int64_t bytes(const AttentionParams &p) {
-    return (Own * Shape::kOwn + 4 * Shape::kOther) * 2 + kNumbers * 4 +
-           (p.dropout > 0 ? int64_t(kOwnRows) * (kOwnRows + 4) * 4 : 0);
+  static constexpr int64_t bytes() {
+    return (Own * Shape::kOwn + 4 * Shape::kOther) * 2 + kNumbers * 4;
   }
 
 private:
@@ -407,8 +429,10 @@ public:
   __device__ void fetch(const TensorTiles<Shape, Own> &tiles, int key0,
                         int stage) const {
     if (key0 < range.end) {
-      keys.template fetch<Shape::Walked>(key0, tiles.other(stage, 0));
-      values.template fetch<Shape::Walked>(key0, tiles.other(stage, 1));
+      keys.template fetch<Shape::Walked, Order::Quads>(key0,
+                                                       tiles.other(stage, 0));
+      values.template fetch<Shape::Walked, Order::Quads>(key0,
+                                                         tiles.other(stage, 1));
     }
     commitGroup();
   }

@@ -240,6 +240,19 @@ inline int64_t attentionGradParts(const AttentionParams &p) {
 inline int64_t attentionHiddenBytes(const AttentionParams &p) {
   return mayHideRows(p) ? alignScratch(p.batch * p.heads * p.queries * 8) : 0;
 }
+/// The words of the elements that dropout removes, which the gradient of keys
+/// leaves for the gradient of queries on tensor cores (TensorDropout.h): a bit
+/// for each score. There is none if they take more than f32 rows of q, or if
+/// they can't be counted in 31 bits. Then both gradients compute the elements.
+inline int64_t attentionDroppedBytes(const AttentionParams &p) {
+  if (!(p.dropout > 0) || !isForTensorCores(p))
+    return 0;
+  const int64_t queries = (p.queries + 15) / 16 * 16;
+  const int64_t keys = (p.keys + 63) / 64 * 64;
+  const int64_t words = p.batch * p.heads * (queries / 2) * (keys / 16);
+  const bool fits = words <= p.batch * p.heads * p.queries * p.headDim;
+  return fits && words < (int64_t(1) << 31) ? alignScratch(words * 4) : 0;
+}
 /// Packed keys (twice) and values, three tiles, a bias tile and the derivatives
 /// of a soft cap; per panel queries and their gradients in both orders.
 inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
@@ -276,8 +289,8 @@ inline int64_t AttentionGrad::cudaLaunches(const AttentionParams &p, Wanted) {
 inline int64_t AttentionGrad::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return alignScratch(p.batch * p.heads * p.queries * 4) +
-           alignScratch(p.batch * p.heads * p.queries * p.headDim * 4) +
-           attentionBiasBytes(p, backend) + attentionHiddenBytes(p);
+           attentionBiasBytes(p, backend) + attentionHiddenBytes(p) +
+           attentionDroppedBytes(p);
   return attentionWorkers(attentionGradParts(p)) * attentionGradWorkerBytes(p) +
          attentionBiasBytes(p, backend) + attentionHiddenBytes(p);
 }

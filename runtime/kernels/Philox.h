@@ -28,22 +28,29 @@ struct PhiloxWords {
   uint32_t w[4];
 };
 
+constexpr int kPhiloxRounds = 10;
+/// A round's keys are those of the round before plus these.
+constexpr uint32_t kPhiloxKey0 = 0x9E3779B9u, kPhiloxKey1 = 0xBB67AE85u;
+
+/// A round, with its keys.
+TMC_HD inline PhiloxWords philoxRound(const PhiloxWords &c, uint32_t key0,
+                                      uint32_t key1) {
+  const uint64_t p0 = uint64_t(0xD2511F53u) * c.w[0];
+  const uint64_t p1 = uint64_t(0xCD9E8D57u) * c.w[2];
+  return {{uint32_t(p1 >> 32) ^ c.w[1] ^ key0, uint32_t(p1),
+           uint32_t(p0 >> 32) ^ c.w[3] ^ key1, uint32_t(p0)}};
+}
+
 /// The ten rounds, on any unsigned 32-bit counter and key.
 TMC_HD inline PhiloxWords philox4x32(uint32_t c0, uint32_t c1, uint32_t c2,
                                      uint32_t c3, uint32_t k0, uint32_t k1) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t(0xD2511F53u) * c0;
-    const uint64_t p1 = uint64_t(0xCD9E8D57u) * c2;
-    const uint32_t n0 = uint32_t(p1 >> 32) ^ c1 ^ k0;
-    const uint32_t n2 = uint32_t(p0 >> 32) ^ c3 ^ k1;
-    c1 = uint32_t(p1);
-    c3 = uint32_t(p0);
-    c0 = n0;
-    c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+  PhiloxWords c{{c0, c1, c2, c3}};
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    c = philoxRound(c, k0, k1);
+    k0 += kPhiloxKey0;
+    k1 += kPhiloxKey1;
   }
-  return {{c0, c1, c2, c3}};
+  return c;
 }
 
 /// The random numbers of one op in one step. `seed` points at [seed, step].

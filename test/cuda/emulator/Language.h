@@ -161,6 +161,14 @@ inline float __uint_as_float(unsigned x) { return __int_as_float(int(x)); }
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return unsigned((uint64_t)a * b >> 32);
 }
+/// Byte i of the result is the byte of b:a that nibble i of `select` names.
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned select) {
+  const uint64_t both = uint64_t(b) << 32 | a;
+  unsigned r = 0;
+  for (int i = 0; i < 4; ++i)
+    r |= (unsigned(both >> 8 * (select >> 4 * i & 7)) & 0xff) << 8 * i;
+  return r;
+}
 template <typename T> TMC_EMULATOR_INLINE T __ldg(const T *p) { return *p; }
 
 // Rounded to nearest, never contracted.
