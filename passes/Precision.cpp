@@ -435,9 +435,12 @@ struct Precision : impl::PrecisionBase<Precision> {
         quantizer.quantize(product, *choice.codes, names.of(op).back());
         narrower.roundResults(product, choice.type);
       } else if (!choice.type.isF32()) {
+        const bool isExact = spec->hasExactAttention() &&
+                             isa<nn::AttentionOp, nn::AttentionGradOp>(op);
+        if (isExact && choice.type.isTF32())
+          continue; // Exact attention of f32 multiplies f32.
         narrower.narrow(product, choice.type);
-        if (spec->hasExactAttention() &&
-            isa<nn::AttentionOp, nn::AttentionGradOp>(op))
+        if (isExact)
           op->setAttr("exact", UnitAttr::get(&getContext()));
       }
       if ((choice.type.isF16() || gradientType.isF16()) && !isScaled)

@@ -32,7 +32,7 @@ static bool broadcastsTo(RankedTensorType type, ArrayRef<int64_t> scores) {
   });
 }
 
-/// C1 to C4, C6 and C7, shared by both ops.
+/// C1 to C4 and C6 to C8, shared by both ops.
 template <typename Adaptor>
 static LogicalResult checkAttention(std::optional<Location> loc, Adaptor op) {
   Value q = op.getQ(), k = op.getK(), v = op.getV(), mask = op.getMask();
@@ -92,6 +92,9 @@ static LogicalResult checkAttention(std::optional<Location> loc, Adaptor op) {
       groups && (!isPerSample(groups, batch, keys) || tq.getDimSize(1) > keys))
     return emitOptionalError(loc, "groups of type ", groups.getType(), " for ",
                              tq.getDimSize(1), " queries and ", keys, " keys");
+  if (op.getTf32() && !tq.getElementType().isF32()) // C8
+    return emitOptionalError(loc, "multiplies ", tq.getElementType(),
+                             " as tf32");
   if (Value prefix = op.getPrefix(); // C6
       prefix && (!op.getCausal() || !isPerSample(prefix, batch, {})))
     return emitOptionalError(loc, "a prefix of type ", prefix.getType(),
@@ -152,6 +155,8 @@ static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
   return {std::move(results), ""};
 }
 
+bool AttentionOp::takesTF32() { return true; }
+bool AttentionGradOp::takesTF32() { return true; }
 SmallVector<unsigned> AttentionOp::getFactors() { return {0, 1, 2}; }
 SmallVector<unsigned> AttentionOp::getRoundedResults() { return {0}; }
 SmallVector<unsigned> AttentionGradOp::getFactors() { return {0, 1, 2, 3, 5}; }
@@ -226,6 +231,7 @@ static AttentionParams attentionParams(OpTy op, ArrayRef<MemRefType> inputs) {
           .prefixBatchStride = batchStride(op.getPrefix()),
           .dropout = dropout,
           .exact = op.getExact(),
+          .tf32 = op.getTf32(),
           .rowsPerSample =
               dropout > 0 ? batch / tensorType(op.getSamples()).getDimSize(0)
                           : 1,
@@ -240,8 +246,9 @@ static KernelCall attentionKernel(OpTy op, ArrayRef<MemRefType> inputs,
   call.supported &= p.stream == uint64_t(op.getStream());
   // If cuda's kernels don't use tensor cores, they widen the factors and
   // multiply in f32.
-  call.products =
-      backend == Backend::Cuda && !isForTensorCores(p) ? DType::F32 : p.type;
+  call.products = backend == Backend::Cuda && !isForTensorCores(p) ? DType::F32
+                  : backend == Backend::Cuda && p.tf32             ? DType::TF32
+                                                                   : p.type;
   // Operands before the mask are always present; those after it are optional.
   for (unsigned i = 0; i < maskIndex; ++i)
     call.ins.push_back(i);
@@ -286,7 +293,7 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
       b, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), grads[0],
       getMask(), getGroups(), getPrefix(), getSeed(), getSamples(), getBias(),
       getScaleAttr(), getCausalAttr(), getSoftcapAttr(), getWindowAttr(),
-      getDropoutAttr(), getStreamAttr(), getExactAttr());
+      getDropoutAttr(), getStreamAttr(), getExactAttr(), getTf32Attr());
   setFill(grad, fillOf(*this));
   for (unsigned i = 0; i < 3; ++i)
     result[i] = grad.getResult(i);

@@ -14,11 +14,12 @@ class NN_AttentionAttrs {
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
                        DefaultValuedAttr<I64Attr, "0">:$window,
                        DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I64Attr, "0">:$stream, UnitAttr:$exact);
+                       DefaultValuedAttr<I64Attr, "0">:$stream, UnitAttr:$exact,
+                       UnitAttr:$tf32);
 }
 
 def NN_AttentionOp : NN_InferredOp<"attention", [
-    AttrSizedOperandSegments, Differentiable, StridedKernel, Narrowing]> {
+    AttrSizedOperandSegments, Differentiable, StridedKernel, NarrowingTF32]> {
   let summary = "scaled dot-product attention";
   let description = [{
     For each batch and head, softmax(cap(scale * q k^T) + mask + bias) v, with
@@ -45,7 +46,8 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     - if there are `groups`, [B or 1, S]: groups[b, s] = groups[b, p].
 
     A kernel may round probabilities, and in the gradient those of scores, to the
-    operands' 16 bits before it multiplies them; not if `exact`.
+    operands' 16 bits before it multiplies them; not if `exact`. With `tf32` a
+    kernel may round these and the operands, which are f32, to TF32.
 
     Of the last three no T x S tensor is held, and keys outside of the window are
     not looked at.
@@ -62,6 +64,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     - C6: softcap and window aren't negative; groups are i64 [B or 1, S] with T
       at most S; prefix is i64 [B or 1], and the op is causal.
     - C7: bias dimensions are those of a mask; it is of the type of lse.
+    - C8: with `tf32`, q is f32.
 
     Example:
 
@@ -84,7 +87,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
 }
 
 def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
-    AttrSizedOperandSegments, NotDifferentiable, StridedKernel, Narrowing]> {
+    AttrSizedOperandSegments, NotDifferentiable, StridedKernel, NarrowingTF32]> {
   let summary = "gradient of attention, with the probabilities recomputed";
   let description = [{
     Gradients of q, k and v from the gradient of `out`, and that of `bias`, of

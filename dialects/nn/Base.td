@@ -42,6 +42,9 @@ defvar Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
 /// Multiplies numbers that may be narrow.
 defvar Narrowing = DeclareOpInterfaceMethods<PrecisionOpInterface>;
+/// The same; TF32 is a choice for f32.
+defvar NarrowingTF32 =
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["takesTF32"]>;
 /// The same; an f32 factor is rounded when it is read.
 defvar RoundingAsRead =
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["roundsAsRead"]>;

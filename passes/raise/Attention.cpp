@@ -454,7 +454,7 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
         b, loc, q, k, v, mask, groups, prefix, seed, samples, bias,
         APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
         found->mask->getWindow(), APFloat(found->dropout), stream,
-        /*exact=*/false);
+        /*exact=*/false, /*tf32=*/false);
     setFill(attention, found->mask->getFill());
     Value out = TransposeOp::create(b, loc, attention.getOut(),
                                     ArrayRef<int64_t>{0, 2, 1, 3});
@@ -506,7 +506,7 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
         op, op.getQ(), op.getK(), op.getV(), left, groups, prefix, op.getSeed(),
         op.getSamples(), trained, op.getScale(), isCausal || parts.isCausal(),
         op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream(),
-        op.getExact());
+        op.getExact(), op.getTf32());
     setFill(simpler, parts.getFill());
     return success();
   }

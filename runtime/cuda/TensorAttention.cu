@@ -1,4 +1,4 @@
-//===- TensorAttention.cu - bf16 attention on tensor cores ----------------===//
+//===- TensorAttention.cu - attention on tensor cores ---------------------===//
 //
 // The tiling of Attention.cu with fragments instead of the parts of threads
 // (TensorTile.h). A block owns rows of queries and walks tiles of keys:
@@ -60,7 +60,8 @@ template <typename Shape> struct RunningRows {
   /// Writes row `half` to `out`, and its log-sum-exp. Scores are in units of
   /// `unit`.
   __device__ void write(const AttentionParams &p, float unit, float dropScale,
-                        int half, int lane, uint16_t *out, float *lse) const {
+                        int half, int lane, typename Shape::Stored *out,
+                        float *lse) const {
     const float all = total[half];
     writeSums(sum, half, all > 0 ? dropScale / all : 0.0f, p.headDim, out,
               lane);
@@ -73,7 +74,8 @@ template <typename Shape, Scores Kind>
 __global__ void __launch_bounds__(kTensorThreads)
     tensorAttention(AttentionParams p, const void *__restrict__ q,
                     const void *__restrict__ k, const void *__restrict__ v,
-                    AttentionExtras extras, uint16_t *__restrict__ out,
+                    AttentionExtras extras,
+                    typename Shape::Stored *__restrict__ out,
                     float *__restrict__ lse) {
   TMC_DYNAMIC_SHARED(memory);
   const TensorTiles<Shape, 1> tiles(memory);
@@ -89,15 +91,21 @@ __global__ void __launch_bounds__(kTensorThreads)
   const TensorDropout dropout(p, extras, batch, drops);
   // Masked scores are scaled already.
   const float unit = kMasks ? 1.0f : float(p.scale), factor = unit * kLog2E;
-  TensorRows<Shape, Kind>(q, p.q, p.queries, p.headDim, batch, head)
-      .template fetch<kOwnRows, Order::Rows>(query0, tiles.own);
+  const TensorRows<Shape, Kind> queries(q, p.q, p.queries, p.headDim, batch,
+                                        head);
+  queries.template fetch<kOwnRows, Order::Rows>(query0, tiles.own);
   keys.fetch(tiles, keys.range.begin, 0);
+  if constexpr (Shape::kElement == Element::TF32) {
+    waitGroup<0>();
+    queries.template round<kOwnRows, Order::Rows>(tiles.own);
+  }
   int key0 = 0, stage = 0;
 
   RunningRows<Shape> running;
   zeroSums(running.sum);
   auto walk = [&](auto isPlain) {
     waitGroup<0>();
+    keys.finish(tiles, stage);
     __syncthreads(); // this tile has arrived, the other stage has been read
     keys.fetch(tiles, key0 + Walked, stage ^ 1);
     const uint32_t dropped = dropout.template ofQueries<Walked>(
@@ -118,7 +126,7 @@ __global__ void __launch_bounds__(kTensorThreads)
       });
     running.add(s, factor, lane, dropped);
     multiplyScores<Shape>(running.sum, s, tiles.other(stage, 1), lane,
-                          kMasks && p.exact);
+                          kMasks && isExact(p));
     key0 += Walked;
     stage ^= 1;
   };
@@ -136,7 +144,7 @@ __global__ void __launch_bounds__(kTensorThreads)
                     lse + at + query);
 }
 
-constexpr int kTensorCapability = 80; // the first with bf16
+constexpr int kTensorCapability = 80; // the first with bf16 and TF32
 /// Rows are counted in 32 bits, and a row of an operand is a 32-bit step.
 constexpr int64_t kMostRows = int64_t(1) << 30;
 
@@ -178,7 +186,7 @@ void runTensorAttention(Queue &queue, const AttentionParams &p, const void *q,
                   unsigned(p.batch)),
              dim3(kSide, kTensorThreads / kSide),
              TensorTiles<Shape, 1>::bytes(), p, q, k, v, extras,
-             static_cast<uint16_t *>(out), lse);
+             static_cast<typename Shape::Stored *>(out), lse);
     });
   });
 }

@@ -1,9 +1,9 @@
-//===- TensorAttention.h - bf16 attention on tensor cores -------*- C++ -*-===//
+//===- TensorAttention.h - attention on tensor cores ------------*- C++ -*-===//
 //
 // The kernels of TensorAttention.cu and TensorAttentionGrad.cu, for
 // Attention.cu and AttentionGrad.cu. They compute the same results as the
 // kernels of those files, with the same masks, dropout and windows, for bf16
-// operands.
+// operands, and for f32 operands with AttentionParams::tf32.
 //
 // Products of operands are exact and added up in f32. Results of the softmax
 // and their gradients are rounded to bf16 before the second products, as
@@ -12,6 +12,10 @@
 // results then equal those of the f32 kernels up to the order of sums, not to
 // the bit. f16 doesn't have enough range: gradients of scores overflow if a
 // loss is scaled.
+//
+// With tf32, all factors of products are rounded to TF32: q, k, v and dout, and
+// probabilities and gradients of scores. A rounding is at most 2^-11 of its
+// number, and to nearest. Products are exact and added up in f32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_TENSORATTENTION_H
@@ -35,7 +39,8 @@ struct GradOperands {
 };
 
 /// Whether the device has tensor cores and shared memory for these kernels, and
-/// the operands have their form: bf16, heads of up to 128 channels.
+/// the operands have their form: bf16, or f32 with tf32; heads of up to 128
+/// channels.
 bool takesTensorCores(const CudaDevice &device, const AttentionParams &p);
 
 Status prepareTensorAttention(const CudaDevice &device,

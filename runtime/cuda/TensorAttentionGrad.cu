@@ -66,6 +66,22 @@ gradientsOfScores(FragmentC (&s)[N], FragmentC (&ds)[N],
   });
 }
 
+/// Copies a block's own rows of two operands. Those that are rounded have
+/// arrived when it returns.
+template <Order O, typename Shape, Scores Kind>
+__device__ void fetchOwn(const TensorRows<Shape, Kind> &first,
+                         const TensorRows<Shape, Kind> &second, int row0,
+                         const TensorTiles<Shape, 2> &tiles) {
+  first.template fetch<kOwnRows, O>(row0, tiles.own);
+  second.template fetch<kOwnRows, O>(row0, tiles.own + Shape::kOwn);
+  if constexpr (Shape::kElement == Element::TF32) {
+    commitGroup();
+    waitGroup<0>();
+    first.template round<kOwnRows, O>(tiles.own);
+    second.template round<kOwnRows, O>(tiles.own + Shape::kOwn);
+  }
+}
+
 /// The tiles of queries that a block of keys walks: those of all heads that
 /// read the keys, one after the other. Copies are one tile ahead.
 template <typename Shape, Scores Kind> class QueryTiles {
@@ -89,9 +105,9 @@ public:
         // The zeros of a missing query meet zeros of its rows.
         const bool exists = next + own < int(p.queries);
         const int64_t at = exists ? numbers + next + own : numbers;
-        copyAsync<4>(tiles.numbersOf(stage, 0) + own, o.lse + at,
+        copyAsync<4>(&tiles.numberOf(stage, 0, own), o.lse + at,
                      exists ? 4 : 0);
-        copyAsync<4>(tiles.numbersOf(stage, 1) + own, o.dots + at,
+        copyAsync<4>(&tiles.numberOf(stage, 1, own), o.dots + at,
                      exists ? 4 : 0);
       }
       next += Shape::Walked;
@@ -105,10 +121,12 @@ public:
     }
     commitGroup();
   }
-  /// Turns log-sum-exps that this thread has copied into exponents.
+  /// Rounds what this thread has copied, and turns log-sum-exps into exponents.
   __device__ void finish(const TensorTiles<Shape, 2> &tiles, int stage) const {
+    queries.template round<Shape::Walked, Order::Rows>(tiles.other(stage, 0));
+    douts.template round<Shape::Walked, Order::Rows>(tiles.other(stage, 1));
     if (const int own = linearThread(); own < Shape::Walked) {
-      float &number = tiles.numbersOf(stage, 0)[own];
+      float &number = tiles.numberOf(stage, 0, own);
       number = exponentOf(number);
     }
   }
@@ -121,7 +139,7 @@ private:
 };
 
 /// Writes the rows of a block of keys, from the lane's first one on.
-template <int N>
+template <typename Stored, int N>
 __device__ void writeKeys(const AttentionParams &p, const GradOperands &o,
                           const FragmentC (&dk)[N], const FragmentC (&dv)[N],
                           int64_t batch, int64_t kvHead, int key0, int lane) {
@@ -133,8 +151,8 @@ __device__ void writeKeys(const AttentionParams &p, const GradOperands &o,
     const int64_t at =
         ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
     writeSums(dk, half, float(p.scale), p.headDim,
-              static_cast<uint16_t *>(o.dk) + at, lane);
-    writeSums(dv, half, 1.0f, p.headDim, static_cast<uint16_t *>(o.dv) + at,
+              static_cast<Stored *>(o.dk) + at, lane);
+    writeSums(dv, half, 1.0f, p.headDim, static_cast<Stored *>(o.dv) + at,
               lane);
   }
 }
@@ -154,10 +172,10 @@ __global__ void __launch_bounds__(kTensorThreads)
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
   const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
 
-  TensorRows<Shape, Kind>(o.k, p.k, p.keys, p.headDim, batch, kvHead)
-      .template fetch<kOwnRows, Order::Pairs>(key0, tiles.own);
-  TensorRows<Shape, Kind>(o.v, p.v, p.keys, p.headDim, batch, kvHead)
-      .template fetch<kOwnRows, Order::Pairs>(key0, tiles.own + Shape::kOwn);
+  fetchOwn<Order::Pairs>(
+      TensorRows<Shape, Kind>(o.k, p.k, p.keys, p.headDim, batch, kvHead),
+      TensorRows<Shape, Kind>(o.v, p.v, p.keys, p.headDim, batch, kvHead), key0,
+      tiles);
   const int perKey = int(p.heads / p.kvHeads);
   const int lastKey =
       (key0 + kOwnRows < int(p.keys) ? key0 + kOwnRows : int(p.keys)) - 1;
@@ -186,9 +204,10 @@ __global__ void __launch_bounds__(kTensorThreads)
     if (drops) {
       const int own0 = key0 + 16 * warp;
       bits = dropout.template ofKeys<Walked>(p, head, query0, own0, lane);
-      if (o.dropped)
-        dropped::store<Walked>(p, o.dropped, int(batch), int(head), query0,
-                               own0, lane, bits);
+      if constexpr (dropped::isStored<Walked>())
+        if (o.dropped)
+          dropped::store<Walked>(p, o.dropped, int(batch), int(head), query0,
+                                 own0, lane, bits);
       bits = exchangeDropped(bits, lane);
     }
     FragmentC s[Shape::kColumns], ds[Shape::kColumns];
@@ -211,23 +230,24 @@ __global__ void __launch_bounds__(kTensorThreads)
     gradientsOfScores<Order::Rows>(
         s, ds, slope, factor, lane,
         [&](int, int column) {
-          return QueryNumbers{tiles.numbersOf(stage, 0)[column],
-                              tiles.numbersOf(stage, 1)[column]};
+          return QueryNumbers{tiles.numberOf(stage, 0, column),
+                              tiles.numberOf(stage, 1, column)};
         },
         [&](int i) {
           return isDropped<Order::Pairs>(bits, i) ? 0.0f : dropScale;
         });
     multiplyScores<Shape>(dv, s, tiles.other(stage, 1), lane,
-                          kMasks && p.exact);
+                          kMasks && isExact(p));
     multiplyScores<Shape>(dk, ds, tiles.other(stage, 0), lane,
-                          kMasks && p.exact);
+                          kMasks && isExact(p));
     query0 += Walked;
     stage ^= 1;
   };
   for (; head < head0 + perKey; ++head)
     eachTile(query0, range, plain, walk);
   waitGroup<0>();
-  writeKeys(p, o, dk, dv, batch, kvHead, key0 + row0, lane);
+  writeKeys<typename Shape::Stored>(p, o, dk, dv, batch, kvHead, key0 + row0,
+                                    lane);
 }
 
 template <typename Shape, Scores Kind>
@@ -245,11 +265,11 @@ __global__ void __launch_bounds__(kTensorThreads)
   const bool drops = kMasks ? p.dropout > 0 : Kind == Scores::Dropped;
   const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
   const float factor = (kMasks ? 1.0f : float(p.scale)) * kLog2E;
-  TensorRows<Shape, Kind>(o.q, p.q, p.queries, p.headDim, batch, head)
-      .template fetch<kOwnRows, Order::Rows>(query0, tiles.own);
-  TensorRows<Shape, Kind>(o.dout, stridesOfDout(p), p.queries, p.headDim, batch,
-                          head)
-      .template fetch<kOwnRows, Order::Rows>(query0, tiles.own + Shape::kOwn);
+  fetchOwn<Order::Rows>(
+      TensorRows<Shape, Kind>(o.q, p.q, p.queries, p.headDim, batch, head),
+      TensorRows<Shape, Kind>(o.dout, stridesOfDout(p), p.queries, p.headDim,
+                              batch, head),
+      query0, tiles);
   keys.fetch(tiles, keys.range.begin, 0);
   int key0 = 0, stage = 0;
 
@@ -275,13 +295,16 @@ __global__ void __launch_bounds__(kTensorThreads)
   zeroSums(dq);
   auto walk = [&](auto isPlain) {
     waitGroup<0>();
+    keys.finish(tiles, stage);
     __syncthreads(); // this tile has arrived, the other stage has been read
     keys.fetch(tiles, key0 + Walked, stage ^ 1);
     uint32_t bits = 0;
-    if (drops && key0 < seen.end && key0 + Walked > seen.begin)
-      bits =
-          words ? dropped::load<Walked>(words, key0, lane)
-                : dropout.template ofQueries<Walked>(p, head, own0, key0, lane);
+    if (drops && key0 < seen.end && key0 + Walked > seen.begin) {
+      if (dropped::isStored<Walked>() && words)
+        bits = dropped::load<Walked>(words, key0, lane);
+      else
+        bits = dropout.template ofQueries<Walked>(p, head, own0, key0, lane);
+    }
     FragmentC s[Shape::kColumns], ds[Shape::kColumns];
     multiplyPair<Shape>(s, ds, tiles, stage, 16 * warp, lane);
     FragmentC slopes[Kind == Scores::Capped ? Shape::kColumns : 1];
@@ -304,19 +327,20 @@ __global__ void __launch_bounds__(kTensorThreads)
           return isDropped<Order::Quads>(bits, i) ? 0.0f : dropScale;
         });
     multiplyScores<Shape>(dq, ds, tiles.other(stage, 0), lane,
-                          kMasks && p.exact);
+                          kMasks && isExact(p));
     key0 += Walked;
     stage ^= 1;
   };
   eachTile(key0, keys.range, keys.plain, walk);
   waitGroup<0>();
+  using Stored = typename Shape::Stored;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int64_t query = query0 + row0 + 8 * half;
     const int64_t row = (batch * p.queries + query) * p.heads + head;
     if (query < p.queries)
       writeSums(dq, half, float(p.scale), p.headDim,
-                static_cast<uint16_t *>(o.dq) + row * p.headDim, lane);
+                static_cast<Stored *>(o.dq) + row * p.headDim, lane);
   }
 }
 

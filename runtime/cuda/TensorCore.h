@@ -82,6 +82,18 @@ __device__ __forceinline__ uint32_t packBF16(float low, float high) {
 #endif
 }
 
+/// x rounded to TF32, to nearest. Ties go away from zero on a card, and to even
+/// elsewhere.
+__device__ __forceinline__ float roundTF32(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+#else
+  return rounded<tf32>(x);
+#endif
+}
+
 #ifdef TMC_CUDA_EMULATED
 
 constexpr emulator::Format formatOf(Element type) {

@@ -193,6 +193,9 @@ __device__ __forceinline__ uint32_t *rowOf(const AttentionParams &p,
   return words + (block * 8 + g) * keyBlocks;
 }
 
+/// Whether there are words for tiles of Walked rows; see attentionDroppedBytes.
+template <int Walked> TMC_HD constexpr bool isStored() { return Walked >= 32; }
+
 /// Stores the calls of TensorDropout::ofKeys, of all lanes of a warp.
 template <int Queries>
 __device__ __forceinline__ void store(const AttentionParams &p, uint32_t *words,
@@ -201,7 +204,7 @@ __device__ __forceinline__ void store(const AttentionParams &p, uint32_t *words,
   // A lane of a = lane / 8 has the calls of keys 4 a.. of queries r + 8 n.
   // Byte i of its bits is for the queries r + 16 i and r + 16 i + 8. The four
   // lanes of a query r exchange bytes.
-  static_assert(Queries == 64 || Queries == 32);
+  static_assert(isStored<Queries>());
   const int a = lane / 8;
   const uint32_t far = __shfl_xor_sync(0xffffffffu, own, 16);
   uint32_t mine, word;
@@ -238,7 +241,6 @@ __device__ __forceinline__ uint32_t load(const uint32_t *row, int key0,
     return __byte_perm(__byte_perm(x.x, x.y, select),
                        __byte_perm(x.z, x.w, select), 0x5410);
   } else {
-    static_assert(Keys == 32);
     const uint2 x = *reinterpret_cast<const uint2 *>(from);
     return __byte_perm(x.x, x.y, select);
   }

@@ -1,4 +1,4 @@
-//===- TensorLaunch.h - which kernel of bf16 attention is run ---*- C++ -*-===//
+//===- TensorLaunch.h - which kernel of attention is run --------*- C++ -*-===//
 //
 // The shapes and kinds (TensorTile.h) of the kernels of TensorAttention.cu and
 // TensorAttentionGrad.cu, as constants for the host.
@@ -18,6 +18,12 @@ namespace tmc::cuda {
 /// The gradients walk longer heads in smaller tiles, to save registers.
 template <typename F>
 auto withTensorShapes(const AttentionParams &p, F &&body) {
+  if (p.type == DType::F32) {
+    // Tiles of four bytes an element: two or more blocks fit 227 KiB.
+    if (p.headDim <= 64)
+      return body(TF32Shape<64, 64>{}, TF32Shape<64, 32>{});
+    return body(TF32Shape<128, 32>{}, TF32Shape<128, 16>{});
+  }
   if (p.headDim <= 64)
     return body(TensorShape<64, 64>{}, TensorShape<64, 64>{});
   return body(TensorShape<128, 64>{}, TensorShape<128, 32>{});
@@ -30,15 +36,17 @@ using KindConstant = std::integral_constant<Scores, Kind>;
 template <typename F>
 void withKind(const AttentionParams &p, const AttentionExtras &extras,
               std::initializer_list<const void *> operands, F &&body) {
-  bool copies = p.headDim % 8 == 0;
+  const int64_t copied = 16 / sizeOf(p.type); // elements
+  bool copies = p.headDim % copied == 0;
   for (const AttentionStrides &s : {p.q, p.k, p.v})
-    copies &= s.batch % 8 == 0 && s.time % 8 == 0 && s.head % 8 == 0;
+    copies &=
+        s.batch % copied == 0 && s.time % copied == 0 && s.head % copied == 0;
   for (const void *operand : operands)
     copies &= reinterpret_cast<uintptr_t>(operand) % 16 == 0;
   if (p.softcap > 0)
     return body(KindConstant<Scores::Capped>{});
   // Plain scores are scaled after their maximum is known.
-  if (p.bias || p.mask != MaskKind::None || extras.groups || p.exact ||
+  if (p.bias || p.mask != MaskKind::None || extras.groups || isExact(p) ||
       !copies || !(p.scale > 0))
     return body(KindConstant<Scores::General>{});
   if (p.dropout > 0)

@@ -1,15 +1,16 @@
-//===- TensorTile.h - tiles of bf16 attention, tensor cores -----*- C++ -*-===//
+//===- TensorTile.h - tiles of attention on tensor cores --------*- C++ -*-===//
 //
 // The common part of the kernels of TensorAttention.cu and
 // TensorAttentionGrad.cu. A block of four warps owns 64 rows of operands, a
 // warp 16 of them. It walks tiles of the other side's rows, two operands at a
 // time and in two stages: the next tile arrives while the current one is used.
 //
-// A tile is rows of bf16, Depth + 8 elements apart, so that the eight rows of a
-// matrix are in different banks. Scores stay in registers: a lane's sums of two
-// products of 8 columns are its operand for a product along these 16 columns.
-// The rows of a tile of keys have an order (Order) in which a lane's scores are
-// those of neighbouring keys.
+// A tile is rows of bf16 or f32, Depth elements and 16 bytes apart, so that the
+// eight rows of a matrix are in different banks. f32 is rounded to TF32 in
+// the tile, by the thread that copied it. Scores stay in registers: a lane's
+// sums of products of 8 columns (two of them for bf16) are its operand for a
+// product along these columns. The rows of a tile of keys have an order (Order)
+// in which a lane's scores are those of neighbouring keys.
 //
 // A row sees a range of the other side's rows, by causality, prefix and window.
 // Most tiles lie in the ranges of all of a block's rows. These *plain* tiles
@@ -34,6 +35,11 @@ namespace tmc::cuda {
 constexpr int kTensorWarps = 4, kTensorThreads = kTensorWarps * kWarp;
 constexpr int kOwnRows = 16 * kTensorWarps; // of a block
 
+/// Whether probabilities and their gradients enter products as two numbers.
+TMC_HD inline bool isExact(const AttentionParams &p) {
+  return p.exact && p.type == DType::BF16;
+}
+
 constexpr float kLog2E = 1.44269504088896340736f;
 
 /// The kernels for one kind of scores.
@@ -48,18 +54,28 @@ TMC_HD constexpr bool asksMasks(Scores kind) {
   return kind == Scores::General || kind == Scores::Capped;
 }
 
-/// Heads of up to Depth channels, walked in tiles of Walked rows.
-template <int Depth_, int Walked_> struct TensorShape {
+/// Heads of up to Depth channels, walked in tiles of Walked rows, of elements
+/// that are stored as T and multiplied as E.
+template <int Depth_, int Walked_, typename T, Element E> struct TileOf {
+  using Stored = T;
+  static constexpr Element kElement = E;
   static constexpr int Depth = Depth_, Walked = Walked_;
-  static constexpr int kStride = Depth + 8;
+  static constexpr int kCopied = 16 / int(sizeof(T)); // elements of a copy
+  static constexpr int kStride = Depth + kCopied;
   static constexpr int kOwn = kOwnRows * kStride, kOther = Walked * kStride;
-  static constexpr int kChannels = Depth / 8; // fragments of a result
-  static constexpr int kColumns = Walked / 8; // fragments of scores
-  static constexpr int kChunks = Depth / 8;   // 16-byte copies of a row
+  static constexpr int kChannels = Depth / 8;     // fragments of a result
+  static constexpr int kColumns = Walked / 8;     // fragments of scores
+  static constexpr int kChunks = Depth / kCopied; // copies of a row
   static constexpr int kRowsAtOnce = kTensorThreads / kChunks;
   static_assert(Depth % 32 == 0 && Walked % 16 == 0);
   static_assert(Walked % kRowsAtOnce == 0 && kOwnRows % kRowsAtOnce == 0);
 };
+/// For bf16.
+template <int Depth, int Walked>
+struct TensorShape : TileOf<Depth, Walked, uint16_t, Element::BF16> {};
+/// For f32 that is multiplied as TF32.
+template <int Depth, int Walked>
+struct TF32Shape : TileOf<Depth, Walked, float, Element::TF32> {};
 
 /// The order of the rows of a tile, in each 16 of them.
 enum class Order {
@@ -100,14 +116,16 @@ __device__ __forceinline__ float powerOf2(float x) {
 /// An operand of one head: rows of `headDim` elements. A thread copies the same
 /// 16 bytes of every kRowsAtOnce-th row.
 template <typename Shape, Scores Kind> class TensorRows {
+  using Stored = typename Shape::Stored;
+
 public:
   __device__ TensorRows(const void *base, const AttentionStrides &strides,
                         int64_t rows, int64_t headDim, int64_t batch,
                         int64_t head)
-      : data(static_cast<const uint16_t *>(base) + batch * strides.batch +
+      : data(static_cast<const Stored *>(base) + batch * strides.batch +
              head * strides.head),
         row(linearThread() / Shape::kChunks),
-        channel(linearThread() % Shape::kChunks * 8),
+        channel(linearThread() % Shape::kChunks * Shape::kCopied),
         end(channel < headDim ? int(rows) : 0), stride(int(strides.time)),
         headDim(int(headDim)) {}
 
@@ -117,57 +135,74 @@ public:
   /// Starts to copy rows [row0, row0 + Count) into a tile, with zeros for
   /// missing elements. They are visible after waitGroup and a barrier.
   template <int Count, Order O>
-  __device__ void fetch(int row0, uint16_t *tile) const {
-    uint16_t *to = tile + placeOf<O>(row) * Shape::kStride + channel;
-    const uint16_t *from = data + int64_t(row0 + row) * stride + channel;
+  __device__ void fetch(int row0, Stored *tile) const {
+    Stored *to = tile + placeOf<O>(row) * Shape::kStride + channel;
+    const Stored *from = data + int64_t(row0 + row) * stride + channel;
 #pragma unroll
     for (int r = 0; r < Count; r += Shape::kRowsAtOnce) {
       const int at = row0 + row + r;
-      uint16_t *target = to + placeOf<O>(r) * Shape::kStride;
+      Stored *target = to + placeOf<O>(r) * Shape::kStride;
       if (!asksMasks(Kind) || isAligned())
         copyAsync<16>(target, at < end ? from : data, at < end ? 16 : 0);
       else
-        for (int e = 0; e < 8; ++e)
-          target[e] = at < end && channel + e < headDim ? from[e] : uint16_t(0);
+        for (int e = 0; e < Shape::kCopied; ++e)
+          target[e] = at < end && channel + e < headDim ? from[e] : Stored(0);
       from += int64_t(Shape::kRowsAtOnce) * stride;
+    }
+  }
+
+  /// Rounds what this thread has copied by fetch<Count, O> to the type that is
+  /// multiplied. The copies have arrived.
+  template <int Count, Order O> __device__ void round(Stored *tile) const {
+    if constexpr (Shape::kElement == Element::TF32) {
+      Stored *own = tile + placeOf<O>(row) * Shape::kStride + channel;
+#pragma unroll
+      for (int r = 0; r < Count; r += Shape::kRowsAtOnce) {
+        auto &four =
+            *reinterpret_cast<float4 *>(own + placeOf<O>(r) * Shape::kStride);
+        const float4 x = four;
+        four = make_float4(roundTF32(x.x), roundTF32(x.y), roundTF32(x.z),
+                           roundTF32(x.w));
+      }
     }
   }
 
 private:
   __device__ bool isAligned() const {
-    return reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride % 8 == 0 &&
-           headDim % 8 == 0;
+    return reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
+           stride % Shape::kCopied == 0 && headDim % Shape::kCopied == 0;
   }
 
-  const uint16_t *data;
+  const Stored *data;
   int row, channel, end, stride, headDim;
 };
 
-/// Rows [row, row + 16) and channels [16 kk, 16 kk + 16) of a tile.
+/// Rows [row, row + 16) and 32 bytes of channels of a tile, from 32 kk on.
 template <typename Shape>
-__device__ FragmentA rowsOf(const uint16_t *tile, int row, int kk, int lane) {
+__device__ FragmentA rowsOf(const typename Shape::Stored *tile, int row, int kk,
+                            int lane) {
   FragmentA a;
-  loadMatrices<4>(a.words, tile + (row + lane % 16) * Shape::kStride + 16 * kk +
-                               lane / 16 * 8);
+  loadMatrices<4>(a.words, tile + (row + lane % 16) * Shape::kStride +
+                               (2 * kk + lane / 16) * Shape::kCopied);
   return a;
 }
 
 /// c[n] += a's 16 rows times rows 8n.. of a tile, over all channels.
 template <typename Shape>
-__device__ __forceinline__ void multiplyRows(FragmentC (&c)[Shape::kColumns],
-                                             const uint16_t *own, int row,
-                                             const uint16_t *other, int lane) {
+__device__ __forceinline__ void
+multiplyRows(FragmentC (&c)[Shape::kColumns], const typename Shape::Stored *own,
+             int row, const typename Shape::Stored *other, int lane) {
 #pragma unroll
-  for (int pair = 0; pair < Shape::Depth / 32; ++pair) {
+  for (int pair = 0; pair < Shape::kChunks / 4; ++pair) {
     const FragmentA first = rowsOf<Shape>(own, row, 2 * pair, lane);
     const FragmentA second = rowsOf<Shape>(own, row, 2 * pair + 1, lane);
 #pragma unroll
     for (int n = 0; n < Shape::kColumns; ++n) {
       uint32_t words[4];
       loadMatrices<4>(words, other + (8 * n + lane % 8) * Shape::kStride +
-                                 32 * pair + lane / 8 * 8);
-      mma<Element::BF16>(c[n], first, FragmentB{{words[0], words[1]}});
-      mma<Element::BF16>(c[n], second, FragmentB{{words[2], words[3]}});
+                                 (4 * pair + lane / 8) * Shape::kCopied);
+      mma<Shape::kElement>(c[n], first, FragmentB{{words[0], words[1]}});
+      mma<Shape::kElement>(c[n], second, FragmentB{{words[2], words[3]}});
     }
   }
 }
@@ -179,14 +214,12 @@ __device__ __forceinline__ uint32_t restBF16(float low, float high,
                   high - widenBits<bf16>(rounded >> 16));
 }
 
-/// to[n] += scores' 16 rows times channels 8n.. of a tile, over the tile's
-/// rows, which are the scores' columns. Scores enter rounded to bf16; with
-/// `exact`, what rounding took from them enters as well.
+/// multiplyScores of bf16.
 template <typename Shape>
 __device__ __forceinline__ void
-multiplyScores(FragmentC (&to)[Shape::kChannels],
-               const FragmentC (&scores)[Shape::kColumns], const uint16_t *tile,
-               int lane, bool exact) {
+multiplyScoresBF16(FragmentC (&to)[Shape::kChannels],
+                   const FragmentC (&scores)[Shape::kColumns],
+                   const uint16_t *tile, int lane, bool exact) {
 #pragma unroll
   for (int kk = 0; kk < Shape::Walked / 16; ++kk) {
     FragmentA rounded;
@@ -219,6 +252,57 @@ multiplyScores(FragmentC (&to)[Shape::kChannels],
   }
 }
 
+/// multiplyScores of TF32. A fragment of scores is the operand of a product
+/// over its 8 columns. The operand's column t is the fragment's column 2 t, and
+/// its column t + 4 is 2 t + 1.
+template <typename Shape>
+__device__ __forceinline__ void
+multiplyScoresTF32(FragmentC (&to)[Shape::kChannels],
+                   const FragmentC (&scores)[Shape::kColumns],
+                   const float *tile, int lane) {
+#pragma unroll
+  for (int kk = 0; kk < Shape::kColumns; ++kk) {
+    const float(&sums)[4] = scores[kk].sums;
+    FragmentA a;
+#pragma unroll
+    for (int w = 0; w < 4; ++w)
+      a.words[w] = __float_as_uint(roundTF32(sums[w % 2 * 2 + w / 2]));
+    const float *rows =
+        tile + (8 * kk + lane % 4 * 2) * Shape::kStride + lane / 4;
+#pragma unroll
+    for (int n = 0; n < Shape::kChannels; ++n) {
+      const FragmentB b{{__float_as_uint(rows[8 * n]),
+                         __float_as_uint(rows[Shape::kStride + 8 * n])}};
+      mma<Shape::kElement>(to[n], a, b);
+    }
+  }
+}
+
+/// to[n] += scores' 16 rows times channels 8n.. of a tile, over the tile's
+/// rows, which are the scores' columns. Scores enter rounded to the element
+/// type; with `exact`, for bf16, what rounding took from them enters as well.
+template <typename Shape>
+__device__ __forceinline__ void
+multiplyScores(FragmentC (&to)[Shape::kChannels],
+               const FragmentC (&scores)[Shape::kColumns],
+               const typename Shape::Stored *tile, int lane, bool exact) {
+  if constexpr (Shape::kElement == Element::TF32)
+    multiplyScoresTF32<Shape>(to, scores, tile, lane);
+  else
+    multiplyScoresBF16<Shape>(to, scores, tile, lane, exact);
+}
+
+__device__ __forceinline__ void writePair(uint16_t *to, float low, float high) {
+  *reinterpret_cast<uint32_t *>(to) = packBF16(low, high);
+}
+__device__ __forceinline__ void writePair(float *to, float low, float high) {
+  *reinterpret_cast<float2 *>(to) = make_float2(low, high);
+}
+__device__ __forceinline__ void writeOne(uint16_t *to, float x) {
+  *to = uint16_t(packBF16(x, x));
+}
+__device__ __forceinline__ void writeOne(float *to, float x) { *to = x; }
+
 template <int N> __device__ __forceinline__ void zeroSums(FragmentC (&c)[N]) {
 #pragma unroll
   for (int n = 0; n < N; ++n)
@@ -228,24 +312,24 @@ template <int N> __device__ __forceinline__ void zeroSums(FragmentC (&c)[N]) {
 }
 
 /// Writes a lane's part of row `half` (of g, g + 8) of a result.
-template <int N>
+template <int N, typename T>
 __device__ void writeSums(const FragmentC (&c)[N], int half, float scale,
-                          int64_t headDim, uint16_t *row, int lane) {
+                          int64_t headDim, T *row, int lane) {
   const bool pairs = headDim % 2 == 0;
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     const int d = 8 * n + lane % 4 * 2;
-    const uint32_t both =
-        packBF16(c[n].sums[2 * half] * scale, c[n].sums[2 * half + 1] * scale);
+    const float low = c[n].sums[2 * half] * scale;
+    const float high = c[n].sums[2 * half + 1] * scale;
     if (pairs) {
       if (d < headDim)
-        *reinterpret_cast<uint32_t *>(row + d) = both;
+        writePair(row + d, low, high);
       continue;
     }
     if (d < headDim)
-      row[d] = uint16_t(both);
+      writeOne(row + d, low);
     if (d + 1 < headDim)
-      row[d + 1] = uint16_t(both >> 16);
+      writeOne(row + d + 1, high);
   }
 }
 
@@ -372,26 +456,37 @@ __device__ __forceinline__ float overQuad(float x, Op op) {
 /// A block's own tiles, then two pairs of walked tiles, then two stages of two
 /// numbers for each walked row.
 template <typename Shape, int Own> struct TensorTiles {
-  uint16_t *own;
+  using Stored = typename Shape::Stored;
+  Stored *own;
   float *numbers;
 
   __device__ explicit TensorTiles(unsigned char *memory)
-      : own(reinterpret_cast<uint16_t *>(memory)),
+      : own(reinterpret_cast<Stored *>(memory)),
         numbers(reinterpret_cast<float *>(own + Own * Shape::kOwn +
                                           4 * Shape::kOther)) {}
-  __device__ uint16_t *other(int stage, int which) const {
+  __device__ Stored *other(int stage, int which) const {
     return own + Own * Shape::kOwn + (2 * stage + which) * Shape::kOther;
   }
-  __device__ float *numbersOf(int stage, int which) const {
-    return numbers + (2 * stage + which) * Shape::Walked;
+  /// Number `which` of a walked row, in one stage.
+  __device__ float &numberOf(int stage, int which, int row) const {
+    if constexpr (kNumbersInRows)
+      return other(stage, which)[row * Shape::kStride + Shape::Depth];
+    else
+      return numbers[(2 * stage + which) * Shape::Walked + row];
   }
   static constexpr int64_t bytes() {
-    return (Own * Shape::kOwn + 4 * Shape::kOther) * 2 + kNumbers * 4;
+    return (Own * Shape::kOwn + 4 * Shape::kOther) * int64_t(sizeof(Stored)) +
+           kNumbers * 4;
   }
 
 private:
+  /// Between long rows of f32 the numbers take no memory, and two operands of a
+  /// block fit the 99 KiB of sm_86.
+  static constexpr bool kNumbersInRows =
+      std::is_same_v<Stored, float> && Shape::Depth > 64;
   /// The forward kernel needs none.
-  static constexpr int kNumbers = Own == 1 ? 0 : 4 * Shape::Walked;
+  static constexpr int kNumbers =
+      Own == 1 || kNumbersInRows ? 0 : 4 * Shape::Walked;
 };
 
 /// Walks the tiles of `range`, where `at` counts: those of `plain` in a loop of
@@ -435,6 +530,14 @@ public:
                                                          tiles.other(stage, 1));
     }
     commitGroup();
+  }
+
+  /// Rounds what this thread has copied into a stage. The copies have arrived.
+  template <int Own>
+  __device__ void finish(const TensorTiles<Shape, Own> &tiles,
+                         int stage) const {
+    keys.template round<Shape::Walked, Order::Quads>(tiles.other(stage, 0));
+    values.template round<Shape::Walked, Order::Quads>(tiles.other(stage, 1));
   }
 
   SeenRange range;

@@ -76,6 +76,10 @@ struct AttentionParams {
   /// For bf16 on cuda: probabilities and their gradients enter products as two
   /// numbers, 16 bits in total, and not rounded to bf16.
   bool exact = false;
+  /// For f32 on cuda: factors, probabilities and their gradients are rounded to
+  /// TF32 when they are multiplied, in heads of up to kMostTensorChannels. The
+  /// cpu multiplies f32.
+  bool tf32 = false;
   int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
   uint32_t stream;       // of the random numbers
   int64_t scratchBytes = 0;
@@ -88,16 +92,17 @@ struct AttentionParams {
                                 biasQueryStride),
                    TMC_OPTIONAL(fill, fillKind),
                    TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout),
-                   TMC_OPTIONAL(exact), TMC_GIVEN(rowsPerSample, stream))
+                   TMC_OPTIONAL(exact, tf32), TMC_GIVEN(rowsPerSample, stream))
 };
 
 /// The largest headDim of cuda's kernels for tensor cores.
 constexpr int64_t kMostTensorChannels = 128;
 
-/// Whether the tensor-core kernels take these operands, on a card with bf16
-/// tensor cores.
+/// Whether the tensor-core kernels take these operands, on a card whose tensor
+/// cores have bf16 and TF32.
 inline bool isForTensorCores(const AttentionParams &p) {
-  return p.type == DType::BF16 && p.headDim <= kMostTensorChannels;
+  return (p.type == DType::BF16 || (p.type == DType::F32 && p.tf32)) &&
+         p.headDim <= kMostTensorChannels;
 }
 
 /// A query whose lse is at most this sees no key, or only keys that the mask's
@@ -242,10 +247,12 @@ inline int64_t attentionHiddenBytes(const AttentionParams &p) {
 }
 /// The words of the elements that dropout removes, which the gradient of keys
 /// leaves for the gradient of queries on tensor cores (TensorDropout.h): a bit
-/// for each score. There is none if they take more than f32 rows of q, or if
-/// they can't be counted in 31 bits. Then both gradients compute the elements.
+/// for each score. There is none if they take more than f32 rows of q, if they
+/// can't be counted in 31 bits, or for long f32 heads, whose tiles are small.
+/// Then both gradients compute the elements.
 inline int64_t attentionDroppedBytes(const AttentionParams &p) {
-  if (!(p.dropout > 0) || !isForTensorCores(p))
+  if (!(p.dropout > 0) || !isForTensorCores(p) ||
+      (p.type == DType::F32 && p.headDim > 64))
     return 0;
   const int64_t queries = (p.queries + 15) / 16 * 16;
   const int64_t keys = (p.keys + 63) / 64 * 64;

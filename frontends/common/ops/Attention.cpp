@@ -317,6 +317,6 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
                                  s.b.getI64IntegerAttr(positions.window),
                                  s.b.getF64FloatAttr(a.dropout),
                                  s.b.getI64IntegerAttr(stream),
-                                 /*exact=*/UnitAttr())
+                                 /*exact=*/UnitAttr(), /*tf32=*/UnitAttr())
       .getOut();
 }

@@ -435,7 +435,7 @@ static void attention(GraphBuilder &g) {
       causal ? g.b.getUnitAttr() : nullptr, g.b.getF64FloatAttr(softcap),
       g.b.getI64IntegerAttr(window), g.b.getF64FloatAttr(dropout),
       g.b.getI64IntegerAttr(dropout > 0 ? g.stream() : 0),
-      /*exact=*/UnitAttr());
+      /*exact=*/UnitAttr(), /*tf32=*/UnitAttr());
   if (g.random.below(3) == 0)
     nn::setFill(op, {-1e4, FillKind(g.random.below(3))});
   g.add(op.getOut());

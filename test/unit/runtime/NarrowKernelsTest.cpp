@@ -90,9 +90,10 @@ AttentionParams rounded(AttentionParams p) {
   return p;
 }
 
-/// With `prefix`, each sample has a prefix of its own.
+/// With `prefix`, each sample has a prefix of its own. `sample`: the number of
+/// the second one.
 void checkAttention(DType type, AttentionParams wide, bool additive = false,
-                    bool hasPrefix = false) {
+                    bool hasPrefix = false, int64_t sample = 7) {
   // Mask and bias are f32 in any type: what bf16 can't hold counts.
   test::Floats mask = randomFloats(wide.queries * wide.keys, 5);
   test::Floats biases = randomFloats(wide.queries * wide.keys, 6);
@@ -112,7 +113,7 @@ void checkAttention(DType type, AttentionParams wide, bool additive = false,
       v(type, randomFloats(perKey * p.headDim, 3)),
       dout(type, randomFloats(perQuery * p.headDim, 4));
   Longs seed(2, 5), samples(p.batch, 1);
-  samples[1] = 7;
+  samples[1] = sample;
   Longs prefixes(p.batch, 10);
   prefixes[1] = 90;
   const int64_t *prefix = hasPrefix ? prefixes.get() : nullptr;
@@ -153,6 +154,64 @@ void checkAttention(DType type, AttentionParams wide, bool additive = false,
       EXPECT_LE(distance(dbiasTyped, dbias), 1e-6);
     }
   }
+}
+
+struct AttentionResults {
+  test::Floats out, lse, dq, dk, dv;
+};
+
+/// The gradients are those at the output `at`, or at the own output.
+AttentionResults attend(const AttentionParams &p,
+                        const AttentionResults *at = nullptr) {
+  const int64_t rows = p.batch * p.queries * p.heads;
+  const int64_t perQuery = rows * p.headDim;
+  const int64_t perKey = p.batch * p.keys * p.kvHeads * p.headDim;
+  AttentionResults r{test::Floats(perQuery, NAN), test::Floats(rows, NAN),
+                     test::Floats(perQuery, NAN), test::Floats(perKey, NAN),
+                     test::Floats(perKey, NAN)};
+  const test::Floats q = randomFloats(perQuery, 1), k = randomFloats(perKey, 2),
+                     v = randomFloats(perKey, 3),
+                     dout = randomFloats(perQuery, 4),
+                     bias = randomFloats(p.queries * p.keys, 6);
+  test::Floats dbias(p.bias ? bias.size() : 0, NAN);
+  const Longs seed(2, 5), samples(p.batch, 1);
+  const void *added = p.bias ? bias.get() : nullptr;
+  runKernel<Attention>(
+      1, p, {q, k, v, nullptr, nullptr, nullptr, seed, samples, added},
+      {r.out, r.lse});
+  const AttentionResults &from = at ? *at : r;
+  runKernel<AttentionGrad>(1, p,
+                           {q, k, v, from.out, from.lse, dout, nullptr, nullptr,
+                            nullptr, seed, samples, added},
+                           {r.dq, r.dk, r.dv, dbias});
+  return r;
+}
+
+/// Results of tf32 against those of f32. A factor of a product is rounded by at
+/// most u = 2^-11 of its size, so a product of two by 2 u. Roundings are
+/// independent of each other and add up as squares: over the two products of an
+/// output, and the four of a gradient, to less than 4 u.
+void checkTF32(AttentionParams p, bool additive = false) {
+  if (additive) {
+    p.bias = true;
+    p.biasQueryStride = p.keys;
+  }
+  const AttentionResults want = attend(p);
+  p.exact = false;
+  p.tf32 = true;
+  const AttentionResults got = attend(p, &want);
+  const double u = std::ldexp(1.0, -11);
+  auto compare = [&](const test::Floats &x, const test::Floats &y,
+                     const char *what) {
+    EXPECT_LE(distance(x, y), 4 * u) << what;
+    EXPECT_GE(distance(x, y), u / 8) << what;
+  };
+  SCOPED_TRACE("heads of " + std::to_string(p.headDim));
+  compare(got.out, want.out, "out");
+  compare(got.dq, want.dq, "dq");
+  compare(got.dk, want.dk, "dk");
+  compare(got.dv, want.dv, "dv");
+  EXPECT_LE(distance(got.lse, want.lse), u);
 }
 
 } // namespace
@@ -197,6 +256,36 @@ TEST(NarrowAttention, KnowsTilesThatAreSeenWhole) {
   AttentionParams turned = rounded(attention(66, 66, true, 0, 64));
   turned.scale = -0.2;
   checkAttention(type, turned);
+}
+
+// Whole and parts of random calls; their numbers pass 2^32 within the second
+// sample.
+TEST(NarrowAttention, DropsTheSameElements) {
+  for (int64_t depth : {64, 128})
+    for (int64_t keys : {132, 70}) {
+      const int64_t queries = 70;
+      const double elements = double(4 * queries * keys);
+      const int64_t sample = int64_t(std::ldexp(1.0, 34) / elements);
+      checkAttention(DType::BF16,
+                     rounded(attention(queries, keys, false, 0.3, depth)),
+                     false, false, sample);
+    }
+}
+
+// With tf32, the distance to f32 is at most a few roundings, and not none.
+TEST(NarrowAttention, MultipliesTF32) {
+  if (kBackend == Backend::Cpu)
+    GTEST_SKIP() << "the cpu multiplies f32";
+  checkTF32(attention(70, 70, true, 0, 64));
+  checkTF32(attention(66, 132, false, 0.1, 64));
+  checkTF32(attention(66, 132, true, 0.1, 128));
+  checkTF32(attention(50, 70, true, 0.1, 128), true);
+  checkTF32(attention(50, 70, true, 0.1, 33), true);
+  AttentionParams window = attention(130, 140, true, 0, 40);
+  window.window = 80;
+  checkTF32(window);
+  window.softcap = 3;
+  checkTF32(window);
 }
 
 TEST(NarrowCrossEntropy, RoundsWhatF32Gives) {
