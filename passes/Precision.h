@@ -32,7 +32,8 @@
 //                   a product, and for squares of 128 x 128 of a parameter
 //
 // With `attention=exact` the probabilities of attention, and the gradients of
-// its scores, aren't rounded to 16 bits before they are multiplied.
+// its scores, aren't rounded to 16 bits before they are multiplied. With
+// tf32, attention stays f32.
 //
 // Gradients of parameters are f32, or have the type of `gradients`: then each
 // is rounded once, before its update reads it. Over micro-batches they are

@@ -27,17 +27,18 @@
 
 namespace tmc::cuda {
 
-/// The bit of a lane's score i, in the order of eachScore.
-template <Order Columns> TMC_HD constexpr int droppedBit(int i) {
+/// The bit of a lane's score i, in the order of eachScore, with keys in an
+/// order.
+template <Order Keys> TMC_HD constexpr int droppedBit(int i) {
   const int n = i / 4, half = i / 2 % 2, e = i % 2;
-  return Columns == Order::Quads ? 8 * (n / 2) + 4 * half + 2 * (n % 2) + e
-                                 : 4 * n + 2 * e + half;
+  return Keys == Order::Quads ? 8 * (n / 2) + 4 * half + 2 * (n % 2) + e
+                              : 4 * n + 2 * e + half;
 }
 
 /// Whether dropout removes a lane's score i.
-template <Order Columns>
+template <Order Keys>
 __device__ __forceinline__ bool isDropped(uint32_t bits, int i) {
-  return bits >> droppedBit<Columns>(i) & 1;
+  return bits >> droppedBit<Keys>(i) & 1;
 }
 
 /// Hides from the compiler how x was computed: it is computed here, and not

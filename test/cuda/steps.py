@@ -11,7 +11,7 @@ the emulator finds ends it. The gradients are PyTorch's; and the parameters afte
 the same bits under both budgets and under every seed. Of a model with both budgets each one runs with a seed
 of its own.
 
-Those of NARROW are compiled in 16 and 8 bits, too. What such a step is worth the interpreter says, which
+Those of NARROW are compiled in TF32, 16 and 8 bits, too. What such a step is worth the interpreter says, which
 rounds at the same points (`tmc verify`); bits are compared as those of the others. It isn't asked of those
 of UNDECIDED: delayed scales follow the largest number of a tensor, and where attention in bf16 rounds that
 one to its neighbour, all codes differ.
@@ -55,7 +55,7 @@ GOLDEN = os.path.join(ROOT, "test", "golden")
 sys.path.insert(0, GOLDEN)
 
 TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "gpt2-tiny, fp8:delayed", "resnet-tiny", "unet-tiny"]
-NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny": ["bf16"],
+NARROW = {"gpt2-tiny": ["tf32", "bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny": ["bf16"],
           "mlp-small": ["fp8", "fp8:block", "fp8:delayed"], "unet-tiny": ["bf16"]}
 UNDECIDED = ["gpt2-tiny, fp8:delayed"]  # By the interpreter.
 COPIES = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}

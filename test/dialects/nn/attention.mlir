@@ -251,3 +251,12 @@ func.func @attention_grad_c7(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %
   %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g bias(%x) {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x3x4x8xf32>, tensor<4x3x5xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<4x3x5xf32>)
   return
 }
+
+// -----
+
+func.func @attention_c8(%q: tensor<2x3x4x8xbf16>, %k: tensor<2x5x2x8xbf16>, %v: tensor<2x5x2x8xbf16>) {
+  // expected-error @below {{multiplies 'bf16' as tf32}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v {scale = 1.0, tf32} : (tensor<2x3x4x8xbf16>, tensor<2x5x2x8xbf16>, tensor<2x5x2x8xbf16>) -> (tensor<2x3x4x8xbf16>, tensor<2x4x3xf32>)
+  return
+}

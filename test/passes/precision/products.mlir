@@ -1,7 +1,11 @@
 // RUN: tmc-opt %s -split-input-file -pass-pipeline='builtin.module(train.step(tmc-precision{spec=bf16}))' | FileCheck %s
 // RUN: tmc-opt %s -split-input-file -pass-pipeline='builtin.module(train.step(tmc-precision{spec=bf16,attention=exact}))' | FileCheck %s --check-prefix=EXACT
+// RUN: tmc-opt %s -split-input-file -pass-pipeline='builtin.module(train.step(tmc-precision{spec=tf32}))' | FileCheck %s --check-prefix=TF32
+// RUN: tmc-opt %s -split-input-file -pass-pipeline='builtin.module(train.step(tmc-precision{spec=tf32,attention=exact}))' | FileCheck %s --check-prefix=WHOLE
 
 // EXACT: nn.attention {{.*}} {exact, scale
+// TF32: nn.attention {{.*}} {scale = {{[^ ]*}} : f64, tf32}
+// WHOLE: nn.attention {{.*}} {scale = {{[^ ]*}} : f64} :
 
 // One cast for each value that products read, however many read it; results are
 // bf16 and widened behind the view. The parameter's gradient stays f32, and so does
