@@ -1,8 +1,8 @@
 //===- CrossEntropyRows.h - launches of the losses on cuda ------*- C++ -*-===//
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
-// linear_cross_entropy. A block takes a row; its threads read it once. Rows of logits are contiguous; logits and their
-// gradient are f32, bf16 or f16.
+// linear_cross_entropy. A block takes a row; its threads read it once. Rows of
+// logits are contiguous; logits and their gradient are f32, bf16 or f16.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
