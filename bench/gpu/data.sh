@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by emit.sh and run.sh.
+# Sourced by emit.sh and run.sh. Random inputs lie in $work, and $python makes them.
 
 data_of() { # root, data of a case: words for the trainer, in examples/data
   local root=$1 name file input
@@ -20,8 +20,8 @@ data_of() { # root, data of a case: words for the trainer, in examples/data
 }
 
 random_input() { # NAME:CLASSES:SHAPE, whole numbers, or NAME:normal:SHAPE: the file with such numbers
-  local file=${TMPDIR:-/tmp}/tmc-bench-${1//:/-}.npy
-  [ -f "$file" ] || python3 - "$1" "$file" << 'PYTHON'
+  local file=${work:-${TMPDIR:-/tmp}}/${1//:/-}.npy
+  [ -f "$file" ] || "${python:-python3}" - "$1" "$file" << 'PYTHON'
 import array, math, os, random, sys
 _, kind, shape = sys.argv[1].split(":")
 shape = [int(size) for size in shape.split("x")]

@@ -6,6 +6,10 @@
 import os
 import sys
 
+NAMES = ("resnet50.onnx", "llama-1.3b.onnx")
+if len(sys.argv) != 3 or sys.argv[1] not in NAMES:
+    sys.exit(__doc__)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "examples", "export"), os.path.join(HERE, "..", "planning")]
 
@@ -36,6 +40,4 @@ def llama(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in ("resnet50.onnx", "llama-1.3b.onnx"):
-        sys.exit(__doc__)
-    (resnet50 if sys.argv[1] == "resnet50.onnx" else llama)(sys.argv[2])
+    dict(zip(NAMES, (resnet50, llama)))[sys.argv[1]](sys.argv[2])

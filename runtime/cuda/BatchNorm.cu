@@ -441,10 +441,6 @@ void queueFinish(Queue &queue, void (*kernel)(P...), const BatchNormParams &p,
          dim3(kFinishChannels, kFinishLines), 0, p, cut, arguments...);
 }
 
-bool areWhole(const BatchNormParams &p, const void *a, const void *b) {
-  return p.channels % kVector == 0 && isAligned(a) && isAligned(b);
-}
-
 const float *floats(const void *p) { return static_cast<const float *>(p); }
 float *floats(void *p) { return static_cast<float *>(p); }
 
@@ -479,11 +475,11 @@ void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     const T *x = static_cast<const T *>(operand(ins, 0));
     T *y = static_cast<T *>(result(outs, 0));
     cuda::queueRows(queue, cuda::sumMoments<T>, p, cut, cut.rowsPerChunk,
-                    tables, areWhole(p, x, x), x);
+                    tables, areWhole(p.channels, {x}), x);
     cuda::queueFinish(queue, cuda::finishMoments, p, cut, tables, statistics);
     cuda::queueRows(queue, cuda::normalize<T>, p, cut,
-                    kBatchNormLeastRows * cut.lines, tables, areWhole(p, x, y),
-                    x, y);
+                    kBatchNormLeastRows * cut.lines, tables,
+                    areWhole(p.channels, {x, y}), x, y);
   });
 }
 
@@ -514,14 +510,14 @@ void BatchNormGrad::run(Stream &stream, In ins, Out outs, void *scratch,
     const T *dy = static_cast<const T *>(operand(ins, 4));
     T *dx = static_cast<T *>(result(outs, 0));
     cuda::queueRows(queue, cuda::sumProducts<T>, p, cut, cut.rowsPerChunk,
-                    tables, areWhole(p, x, dy), x, dy, mean);
+                    tables, areWhole(p.channels, {x, dy}), x, dy, mean);
     cuda::queueFinish(queue, cuda::finishProducts, p, cut, tables, gamma, mean,
                       inverse, floats(result(outs, 1)), floats(result(outs, 2)),
                       accumulate);
     if (dx)
       cuda::queueRows(queue, cuda::gradientOfX<T>, p, cut,
                       kBatchNormLeastRows * cut.lines, tables,
-                      areWhole(p, x, dy) && cuda::isAligned(dx), x, dy, dx);
+                      areWhole(p.channels, {x, dy, dx}), x, dy, dx);
   });
 }
 

@@ -51,28 +51,9 @@ struct TopAndSum {
   }
 };
 
-/// Columns that a thread takes at once. Whole runs are loaded and stored by
-/// accesses of 16 bytes if `Aligned`; which thread has which column doesn't
-/// depend on that.
-constexpr int kRun = 8;
-
-template <bool Aligned, typename T>
-__device__ void loadRun(const T *row, int64_t i, float (&x)[kRun]) {
-  if constexpr (Aligned) {
-    const Floats<kRun> lanes = loadLanes<kRun, true>(row + i);
-#pragma unroll
-    for (int k = 0; k < kRun; ++k)
-      x[k] = lanes[k];
-  } else {
-#pragma unroll
-    for (int k = 0; k < kRun; ++k)
-      x[k] = loadLanes<1>(row + i + k);
-  }
-}
-
-/// A thread takes every kBlock-th run of columns, and one of those behind the
-/// last whole run; the threads' maxima and sums are combined in halves.
-template <bool Aligned>
+/// A thread takes every kBlock-th vector of columns, and one of those behind
+/// the last vector; the threads' maxima and sums are combined in halves.
+template <bool Whole>
 __global__ void __launch_bounds__(kBlock)
     lossOfRow(LabelRule rule, StoredIn logits, float *lse, float *losses,
               DeviceFault *fault) {
@@ -82,11 +63,11 @@ __global__ void __launch_bounds__(kBlock)
 
   TopAndSum own;
   x.visit([&](auto *at) {
-    const int64_t whole = rule.vocabulary / kRun * kRun;
-    for (int64_t i = kRun * int64_t(threadIdx.x); i < whole;
-         i += kRun * kBlock) {
-      float run[kRun];
-      loadRun<Aligned>(at, i, run);
+    const int64_t whole = rule.vocabulary / kVector * kVector;
+    for (int64_t i = kVector * int64_t(threadIdx.x); i < whole;
+         i += kVector * kBlock) {
+      float run[kVector];
+      loadVector<Whole>(at + i, kVector, run);
       own.add(run);
     }
     if (whole + threadIdx.x < rule.vocabulary) {
@@ -126,11 +107,11 @@ __global__ void __launch_bounds__(kBlock)
 
 // No __restrict__: dlogits may be the logits. A narrower element overwrites an
 // earlier one, so each round is read completely before it is written.
-template <typename T, bool Aligned>
+template <typename T, bool Whole>
 __global__ void __launch_bounds__(kBlock)
     gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
                   const float *scale, T *dlogits, int64_t stride) {
-  constexpr int N = Aligned ? kRun : 1;
+  constexpr int N = Whole ? kVector : 1;
   const int64_t row = blockIdx.x;
   const StoredIn x = logits.shifted(row * rule.width);
   T *dx = dlogits + row * stride;
@@ -142,8 +123,8 @@ __global__ void __launch_bounds__(kBlock)
       const int64_t i = i0 + N * int64_t(threadIdx.x);
       float p[N] = {};
       if (i < rule.vocabulary && counts) {
-        if constexpr (Aligned)
-          loadRun<true>(at, i, p);
+        if constexpr (Whole)
+          loadVector<true>(at + i, N, p);
         else
           p[0] = loadLanes<1>(at + i);
 #pragma unroll
@@ -158,26 +139,12 @@ __global__ void __launch_bounds__(kBlock)
         __syncthreads();
       if (i >= rule.width)
         continue;
-      if constexpr (Aligned) {
-        Floats<N> lanes;
-#pragma unroll
-        for (int k = 0; k < N; ++k)
-          lanes[k] = p[k];
-        storeLanes<N, true>(dx + i, lanes);
-      } else {
+      if constexpr (Whole)
+        storeVector<true>(dx + i, N, p);
+      else
         storeLanes<1>(dx + i, p[0]);
-      }
     }
   });
-}
-
-/// Whether all rows are whole runs that lie on 16 bytes.
-bool areAligned(const LabelRule &rule,
-                std::initializer_list<const void *> data) {
-  bool aligned = rule.width % kRun == 0;
-  for (const void *p : data)
-    aligned = aligned && isAligned(p);
-  return aligned;
 }
 
 /// A thread takes a column: neighbouring threads read neighbouring elements,
@@ -200,7 +167,7 @@ __global__ void __launch_bounds__(kBlock)
 void rowLosses(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                int64_t rows, float *lse, float *losses) {
   auto *kernel =
-      areAligned(rule, {logits.data}) ? lossOfRow<true> : lossOfRow<false>;
+      areWhole(rule.width, {logits.data}) ? lossOfRow<true> : lossOfRow<false>;
   launch(queue, kernel, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
          lse, losses, queue.device().fault());
 }
@@ -216,8 +183,8 @@ void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   const StoredRows &dlogits) {
   withStored(dlogits.type, [&](auto element) {
     using T = decltype(element);
-    auto *kernel = dlogits.stride % kRun == 0 &&
-                           areAligned(rule, {logits.data, dlogits.data})
+    auto *kernel = areWhole(dlogits.stride, {dlogits.data}) &&
+                           areWhole(rule.width, {logits.data})
                        ? gradientOfRow<T, true>
                        : gradientOfRow<T, false>;
     launch(queue, kernel, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,

@@ -31,8 +31,7 @@ constexpr int stepsOf = int(ceilDiv(tiles<Body>.colsPerTile,
 template <typename Body>
 constexpr int rowsAtOnce = kCudaBlockThreads / rowThreads<Body>;
 
-/// True if a tile's sums over rows are in registers. Where warps have rows of
-/// their own, they always are.
+/// True if a tile's sums over rows are in registers. A warp's sums always are.
 template <typename Body>
 constexpr bool sumsInRegisters =
     hasSums<Body> &&Body::shape.columnSums *stepsOf<Body> *lanesAtOnce<Body> <=

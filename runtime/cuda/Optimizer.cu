@@ -17,13 +17,6 @@ namespace tmc {
 namespace cuda {
 namespace {
 
-/// The square roots of a run.
-struct Roots {
-  template <int N> __device__ Floats<N> operator()(Pack<float, N> x) const {
-    return lanewise(x, [](float v) { return sqrtf(v); });
-  }
-};
-
 template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
     adamw(AdamW::Params q, const Grad *__restrict__ grad,
@@ -49,7 +42,7 @@ __global__ void __launch_bounds__(kBlock)
                   v = loadLanes<N, true>(second + i);
         const Floats<N> p =
             adam::update(f, loadLanes<N, true>(grad + i),
-                         loadLanes<N, true>(param + i), m, v, Roots{});
+                         loadLanes<N, true>(param + i), m, v, Root{});
         chance.storeRun(0, param + i, p);
         if constexpr (!isNarrow<Param>)
           copy.store<N, true>(i, p);

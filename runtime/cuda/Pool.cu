@@ -387,9 +387,6 @@ __global__ void __launch_bounds__(kBlock, 2)
 // Launches
 //===----------------------------------------------------------------------===//
 
-bool areWhole(const PoolParams &p, const void *a, const void *b) {
-  return p.channels % kVector == 0 && isAligned(a) && isAligned(b);
-}
 dim3 blocksOver(const Windows &p, const Line &h, const Line &w,
                 int Line::*size) {
   return blocksFor(p.images * (h.*size) * (w.*size) * p.vectors, kBlock);
@@ -410,7 +407,7 @@ void queueMaxGrad(Queue &queue, const PoolParams &params, const void *x,
   withStored(params.type, [&](auto element) {
     using T = decltype(element);
     launch(queue, maxPoolGrad<T>, grid, dim3(kBlock), tiles.bytes(), p, tiles,
-           areWhole(params, x, dy) && isAligned(dx), static_cast<const T *>(x),
+           areWhole(params.channels, {x, dy, dx}), static_cast<const T *>(x),
            static_cast<const T *>(dy), static_cast<T *>(dx));
   });
 }
@@ -435,7 +432,8 @@ void MaxPool::run(Stream &stream, In ins, Out outs, void *, bool) {
     using T = decltype(element);
     launch(queue, cuda::maxPool<T>,
            cuda::blocksOver(p, p.h, p.w, &cuda::Line::outSize),
-           dim3(cuda::kBlock), 0, p, cuda::areWhole(params_, from, to),
+           dim3(cuda::kBlock), 0, p,
+           cuda::areWhole(params_.channels, {from, to}),
            static_cast<const T *>(from), static_cast<T *>(to));
   });
 }
@@ -471,7 +469,8 @@ void AvgPool::run(Stream &stream, In ins, Out outs, void *, bool) {
     using T = decltype(element);
     launch(queue, cuda::avgPool<T>,
            cuda::blocksOver(p, p.h, p.w, &cuda::Line::outSize),
-           dim3(cuda::kBlock), 0, p, cuda::areWhole(params_, from, to),
+           dim3(cuda::kBlock), 0, p,
+           cuda::areWhole(params_.channels, {from, to}),
            params_.countIncludePad, static_cast<const T *>(from),
            static_cast<T *>(to));
   });
@@ -494,7 +493,8 @@ void AvgPoolGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
     using T = decltype(element);
     launch(queue, cuda::avgPoolGrad<T>,
            cuda::blocksOver(p, p.h, p.w, &cuda::Line::inSize),
-           dim3(cuda::kBlock), 0, p, cuda::areWhole(params_, from, to),
+           dim3(cuda::kBlock), 0, p,
+           cuda::areWhole(params_.channels, {from, to}),
            params_.countIncludePad, static_cast<const T *>(from),
            static_cast<T *>(to));
   });

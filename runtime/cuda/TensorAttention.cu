@@ -37,12 +37,13 @@ template <typename Shape> struct RunningRows {
       largest[half] = overQuad(largest[half], MaxOp{});
       // If a row has seen no key yet, any finite shift gives 2^-inf = 0.
       shift[half] = largest[half] == -INFINITY ? 0.0f : largest[half] * factor;
-      shrink[half] = powerOf2(fmaf(top[half], factor, -shift[half]));
+      shrink[half] =
+          math::card::powerOfTwo(fmaf(top[half], factor, -shift[half]));
       top[half] = largest[half];
     }
     int i = 0;
     eachScore<Order::Quads>(s, lane, [&](float &x, int half, int) {
-      x = powerOf2(fmaf(x, factor, -shift[half]));
+      x = math::card::powerOfTwo(fmaf(x, factor, -shift[half]));
       rows[half] += x;
       x = isDropped<Order::Quads>(dropped, i++) ? 0.0f : x;
     });

@@ -57,7 +57,8 @@ gradientsOfScores(FragmentC (&s)[N], FragmentC (&ds)[N],
     const int n = i / 4, at = i % 4;
     const QueryNumbers query = of(half, column);
     const float drop = dropOf(i++);
-    const float probability = powerOf2(fmaf(x, factor, query.exponent));
+    const float probability =
+        math::card::powerOfTwo(fmaf(x, factor, query.exponent));
     float &gradient = ds[n].sums[at];
     x = probability * drop;
     gradient = probability * fmaf(gradient, drop, -query.dot);

@@ -35,7 +35,7 @@ template <Order Keys> TMC_HD constexpr int droppedBit(int i) {
                               : 4 * n + 2 * e + half;
 }
 
-/// Whether dropout removes a lane's score i.
+/// True if dropout removes a lane's score i.
 template <Order Keys>
 __device__ __forceinline__ bool isDropped(uint32_t bits, int i) {
   return bits >> droppedBit<Keys>(i) & 1;
@@ -194,7 +194,7 @@ __device__ __forceinline__ uint32_t *rowOf(const AttentionParams &p,
   return words + (block * 8 + g) * keyBlocks;
 }
 
-/// Whether there are words for tiles of Walked rows; see attentionDroppedBytes.
+/// True if tiles of Walked rows have words; see attentionDroppedBytes.
 template <int Walked> TMC_HD constexpr bool isStored() { return Walked >= 32; }
 
 /// Stores the calls of TensorDropout::ofKeys, of all lanes of a warp.

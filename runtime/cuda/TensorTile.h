@@ -35,7 +35,7 @@ namespace tmc::cuda {
 constexpr int kTensorWarps = 4, kTensorThreads = kTensorWarps * kWarp;
 constexpr int kOwnRows = 16 * kTensorWarps; // of a block
 
-/// Whether probabilities and their gradients enter products as two numbers.
+/// True if probabilities and their gradients enter products as two numbers.
 TMC_HD inline bool isExact(const AttentionParams &p) {
   return p.exact && p.type == DType::BF16;
 }
@@ -100,17 +100,6 @@ template <Order O> TMC_HD constexpr int columnOf(int n, int e, int lane) {
 
 __device__ inline int linearThread() {
   return int(threadIdx.y) * kSide + int(threadIdx.x);
-}
-
-/// 2^x; 0 for -infinity. On a card within 2 ulp, and 0 for subnormal results.
-__device__ __forceinline__ float powerOf2(float x) {
-#ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return exp2f(x);
-#endif
 }
 
 /// An operand of one head: rows of `headDim` elements. A thread copies the same

@@ -46,8 +46,11 @@ constexpr int kBlock = 256;
 constexpr int64_t kPiece = kCudaUpdatePart;
 static_assert(kPiece == 16 * kBlock);
 
+/// The square root of an element, or of each of a run.
 struct Root {
-  __device__ float operator()(float x) const { return sqrtf(x); }
+  template <typename V> __device__ V operator()(V x) const {
+    return lanewise(x, [](float v) { return sqrtf(v); });
+  }
 };
 
 /// The block's part of a sum of squares: thread t adds the runs of four t, t +

@@ -1,6 +1,6 @@
 //===- Vector.h - eight neighbouring floats of a thread ---------*- C++ -*-===//
 //
-// Kernels on channels-last tensors give a thread kVector neighbouring channels.
+// Kernels give a thread kVector neighbouring elements: channels, or classes.
 // A vector is `whole` if it has kVector elements and starts at a multiple of 16
 // bytes: then it is read and written with accesses of 16 bytes, else element by
 // element. The assignment of elements to threads doesn't depend on that, so
@@ -13,7 +13,7 @@
 #include "runtime/cuda/Launch.h"
 #include "runtime/kernels/Storage.h"
 
-#include <type_traits>
+#include <initializer_list>
 
 namespace tmc::cuda {
 
@@ -23,25 +23,29 @@ __host__ __device__ inline bool isAligned(const void *p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 
+/// True if vectors of rows of `elements` elements, all of them from the first
+/// on, are whole in all buffers.
+inline bool areWhole(int64_t elements,
+                     std::initializer_list<const void *> buffers) {
+  bool whole = elements % kVector == 0;
+  for (const void *p : buffers)
+    whole = whole && isAligned(p);
+  return whole;
+}
+
 /// Widens kVector elements at p. If not Whole, elements from `count` on are 0.
 template <bool Whole, typename T>
 __device__ __forceinline__ void loadVector(const T *p, int count,
                                            float (&v)[kVector]) {
-  if constexpr (!Whole) {
+  if constexpr (Whole) {
+    const Floats<kVector> lanes = loadLanes<kVector, true>(p);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i)
+      v[i] = lanes[i];
+  } else {
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
       v[i] = i < count ? loadLanes<1>(p + i) : 0;
-  } else if constexpr (std::is_same_v<T, float>) {
-    const Lanes<float, kVector> raw = loadRaw<kVector, true>(p);
-#pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      v[i] = raw[i];
-  } else {
-    const Lanes<uint16_t, kVector> raw =
-        loadRaw<kVector, true>(reinterpret_cast<const uint16_t *>(p));
-#pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      v[i] = widenBits<T>(uint32_t(raw[i]));
   }
 }
 
@@ -49,23 +53,17 @@ __device__ __forceinline__ void loadVector(const T *p, int count,
 template <bool Whole, typename T>
 __device__ __forceinline__ void storeVector(T *p, int count,
                                             const float (&v)[kVector]) {
-  if constexpr (!Whole) {
+  if constexpr (Whole) {
+    Floats<kVector> lanes;
+#pragma unroll
+    for (int i = 0; i < kVector; ++i)
+      lanes[i] = v[i];
+    storeLanes<kVector, true>(p, lanes);
+  } else {
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
       if (i < count)
         storeLanes<1>(p + i, v[i]);
-  } else if constexpr (std::is_same_v<T, float>) {
-    Lanes<float, kVector> raw;
-#pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      raw[i] = v[i];
-    storeRaw<kVector, true>(p, raw);
-  } else {
-    Lanes<uint16_t, kVector> raw;
-#pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      raw[i] = uint16_t(narrowBits<T>(v[i]));
-    storeRaw<kVector, true>(reinterpret_cast<uint16_t *>(p), raw);
   }
 }
 

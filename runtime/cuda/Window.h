@@ -55,7 +55,7 @@ template <typename Int> struct WindowOf {
 
 using Window = WindowOf<int64_t>;
 
-/// Whether 32 bits hold all sums of a window's sizes.
+/// True if 32 bits hold all sums of a window's sizes.
 inline bool fitsInt(const Window &w) {
   constexpr int64_t kMost = int64_t(1) << 30;
   return w.inSize + w.taps * w.dilation + w.pad <= kMost &&

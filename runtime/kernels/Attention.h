@@ -98,7 +98,7 @@ struct AttentionParams {
 /// The largest headDim of cuda's kernels for tensor cores.
 constexpr int64_t kMostTensorChannels = 128;
 
-/// Whether the tensor-core kernels take these operands, on a card whose tensor
+/// True if the tensor-core kernels take these operands, on a card whose tensor
 /// cores have bf16 and TF32.
 inline bool isForTensorCores(const AttentionParams &p) {
   return (p.type == DType::BF16 || (p.type == DType::F32 && p.tf32)) &&

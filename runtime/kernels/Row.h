@@ -69,7 +69,7 @@ TMC_HD TMC_INLINE Results<V, 1 + sizeof...(Vs)> results(V first, Vs... rest) {
 
 template <typename... Kinds> struct Combine {
   static constexpr int count = sizeof...(Kinds);
-  /// Where entry k begins.
+  /// The initial value of entry k.
   TMC_HD static constexpr float init(int k) {
     float value = 0;
     int i = 0;
@@ -183,7 +183,7 @@ template <int N, bool Aligned = false, int Lines = 1> struct Columns {
 #ifdef TMC_CUDA
   template <typename Column>
   TMC_HD TMC_INLINE auto load(const Column &column) const
-      -> std::remove_reference_t<decltype(column.registers, Floats<N>())> {
+      -> decltype(void(column.registers), Floats<N>()) {
     return inRegisters(column);
   }
 #endif

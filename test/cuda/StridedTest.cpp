@@ -48,7 +48,7 @@ std::map<int64_t, int64_t> placesOf(const Move &move) {
   return places;
 }
 
-/// Of elements, which a move of words of `joined` elements places.
+/// The places of elements that a move of words of `joined` elements visits.
 std::map<int64_t, int64_t> placesOf(const PreparedMove &move, int64_t count,
                                     int64_t joined) {
   std::map<int64_t, int64_t> places;

@@ -90,7 +90,7 @@ TEST(BatchNorm, AgreesWithTheNaiveOne) {
   check(1, 24, false);
 }
 
-// The standard deviation is 1e-4 of the mean. Where row 1000 is zero, cuda's
+// The standard deviation is 1e-4 of the mean. If row 1000 is zero, cuda's
 // shift is far from the mean.
 TEST(BatchNorm, KeepsTheDigitsOfAVarianceFarFromZero) {
   const int64_t rows = 3000, channels = 16;

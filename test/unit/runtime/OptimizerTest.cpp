@@ -256,6 +256,52 @@ TEST(Sgd, FollowsPyTorch) {
     }
 }
 
+// Buffers that begin between two multiples of 16 bytes are read and written
+// element by element.
+TEST(Updates, HaveTheSameBitsWhereverTheirBuffersBegin) {
+  const int64_t count = 9001, step = 3;
+  const float lr = 0.01f;
+  AdamParams adam = adamParams(count);
+  adam.copy = DType::BF16;
+  const Sgd::Params sgd{.param = DType::F32,
+                        .grad = DType::F32,
+                        .moment = DType::F32,
+                        .count = count,
+                        .momentum = 0.9,
+                        .dampening = 0,
+                        .weightDecay = 0.01,
+                        .nesterov = true,
+                        .stream = 0,
+                        .scratchBytes = 0};
+  const Floats p = randomFloats(count, 1), g = randomFloats(count, 2),
+               m = randomFloats(count, 3);
+  // The parameters, moments and sums of squares of both updates.
+  auto results = [&](int64_t shift) {
+    auto shifted = [&](const Floats &x) {
+      Floats moved(count + shift);
+      std::copy(x.get(), x.get() + count, moved.get() + shift);
+      return moved;
+    };
+    Floats param = shifted(p), grad = shifted(g), first = shifted(m),
+           second(count + shift, 0.5f), other = shifted(p), buffer = shifted(m);
+    Buffer<uint16_t> copy(count + shift);
+    float squares = 0, same = 0;
+    float *pp = param + shift, *gg = grad + shift, *mm = first + shift,
+          *vv = second + shift, *oo = other + shift, *bb = buffer + shift;
+    runKernel<AdamW>(1, adam, {pp, gg, mm, vv, &lr, &step, nullptr},
+                     {pp, mm, vv, &squares, copy + shift});
+    runKernel<Sgd>(1, sgd, {oo, gg, bb, &lr, &step}, {oo, bb, &same});
+    EXPECT_EQ(squares, same);
+    std::vector<float> all{squares};
+    for (const float *x : {pp, mm, vv, oo, bb})
+      all.insert(all.end(), x, x + count);
+    for (int64_t i = 0; i < count; ++i)
+      all.push_back(float(copy[shift + i]));
+    return all;
+  };
+  EXPECT_EQ(results(0), results(1));
+}
+
 TEST(GradNorm, AddsAndClips) {
   Floats g = randomFloats(150000, 1);
   float squares = 0, squares2 = 0;
