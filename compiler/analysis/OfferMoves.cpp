@@ -2,6 +2,9 @@
 
 #include "compiler/analysis/StepProblem.h"
 
+#include "compiler/analysis/Storage.h"
+#include "dialects/interfaces/Interfaces.h"
+
 using namespace tmc;
 using planning::kNone;
 
@@ -10,6 +13,15 @@ using planning::kNone;
 /// none.
 static bool hasKernelOnHost(mlir::Operation *op) {
   return llvm::isa_and_nonnull<train::TrainDialect>(op->getDialect());
+}
+
+/// Bytes of scratch of `op` on the host: its kernel there sums in other parts.
+static int64_t scratchOnHost(mlir::Operation *op) {
+  auto kernel = llvm::cast<KernelOpInterface>(op);
+  llvm::SmallVector<mlir::MemRefType> layouts;
+  for (mlir::Value operand : op->getOperands())
+    layouts.push_back(layoutOf(operand));
+  return kernel.getKernel(layouts, Backend::Cpu).scratchBytes;
 }
 
 absl::Status tmc::offerMoves(StepProblem &stated,
@@ -42,6 +54,8 @@ absl::Status tmc::offerMoves(StepProblem &stated,
             ? RecipeKernel()
             : stated.kernelOf[problem.instructions[of].recipes.front()]);
     planning::Recipe &recipe = problem.recipes[r];
+    if (problem.engines[recipe.engine].kind == EngineKind::Host)
+      recipe.workspaceBytes = scratchOnHost(stated.kernelOf.back().op);
     recipe.workspaceBytes =
         roundUp(recipe.workspaceBytes, recipe.workspaceSpace);
   }
