@@ -57,6 +57,12 @@ struct ModelFlags {
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),
                              TMC_MODEL_FLAG};
+  cl::list<std::string> prices{
+      "prices", cl::value_desc("FILE"),
+      cl::desc("a profile of a step on the target (the trainer's --profile):\n"
+               "                          its kernels cost the time that they "
+               "took"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> loss{
       "loss", cl::value_desc("SPEC"),
       cl::desc(
@@ -252,6 +258,7 @@ Expected<T> meaningOf(const char *flag, const std::string &word,
 Expected<void> ModelFlags::readModel(CompileOptions &options) {
   options.model = model;
   options.target = target;
+  options.prices.assign(prices.begin(), prices.end());
   options.loss = loss;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};

@@ -4,7 +4,7 @@
 #   bench/gpu/run.sh [-s STEPS] [-o WORK] [-a sm_XX] [-j N] [--steps N] [--python PYTHON]
 #                    [--without-cudnn] [--compile-only]
 #                    [--cases FILE] [--levers FILE] [--goldens DIR] [--tools SCRIPT]
-#                    [--parts "units golden levers cases profiles sanitizer"] [--without-peer]
+#                    [--parts "units golden levers cases prices sanitizer"] [--without-peer]
 #
 # STEPS is what emit.sh wrote (default: bench/gpu/steps), WORK where programs and logs go
 # (default: bench/gpu/work). With nvcc (or CUDA_HOME), what is missing in WORK or made from
@@ -17,8 +17,9 @@
 # losses, gradients and parameters against PyTorch's golden values; small steps with each lever
 # against the cpu target's; the cases: equal bits under two budgets, one with --poison, the
 # driver's view of the card's memory, times, as a table; a profile of each case, by launch, in
-# WORK/measured; compute-sanitizer on the small models, where there is one. Ends with a count of checks and with 1 if one failed. What this machine
-# can't do is named and counted as skipped.
+# WORK/measured, with the times of all kernels for prices.py; compute-sanitizer on the small
+# models, where there is one. Ends with a count of checks and with 1 if one failed. What this
+# machine can't do is named and counted as skipped.
 #
 # --compile-only builds everything, for -a or sm_80 and sm_90, and stops. --without-cudnn
 # builds for machines that lack it. --tools SCRIPT compiles and links instead of nvcc, and the
@@ -28,7 +29,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 from=$here/steps work=$here/work arch= jobs=$(nproc) count=30 python=python3 compile_only=
 cudnn=auto cases=$here/cases.txt levers=$here/levers.txt goldens=$here/goldens tools=
-parts="units golden levers cases profiles sanitizer" peer=1
+parts="units golden levers cases prices sanitizer" peer=1
 while [ $# -gt 0 ]; do
   case $1 in
     -s) from=$2; shift 2;;
@@ -53,7 +54,7 @@ fail() { echo "error: $1" >&2; exit 74; }
 . "$here/data.sh"
 for part in $parts; do
   case $part in
-    units|golden|levers|cases|profiles|sanitizer) ;;
+    units|golden|levers|cases|prices|sanitizer) ;;
     *) echo "error: --parts: there is no '$part'" >&2; exit 2;;
   esac
 done
@@ -394,7 +395,7 @@ check_cases() {
   [ ${#rows[@]} -eq 0 ] || "$python" "$here/report.py" table "${rows[@]}" | tee "$work/table.md"
 }
 
-check_profiles() {
+measure_prices() {
   local name data rate kind at
   echo "== profiles, by events of the device"
   mkdir -p "$work/measured"
@@ -408,6 +409,11 @@ check_profiles() {
   done < <(grep -v '^#' "$cases")
   if compgen -G "$work/measured/*.profile.json.gz" > /dev/null; then
     "$python" "$here/report.py" profile "$work"/measured/*.profile.json.gz > "$work/measured/families.md"
+    local named=()
+    for at in "$work"/measured/*.profile.json.gz; do
+      named+=("$(basename "$at" .profile.json.gz)=$at")
+    done
+    "$python" "$here/prices.py" kernels "${named[@]}" -o "$work/measured/kernels.json"
   fi
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/analysis/StepProblem.h"
 
+#include "compiler/analysis/KernelObject.h"
+
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/FusedSlice.h"
 
@@ -281,8 +283,7 @@ private:
   }
 
   /// The recipe of `kernel`, without its writes and overwrites.
-  planning::Recipe recipeOf(KernelOpInterface kernel) {
-    auto cost = cast<CostOpInterface>(kernel.getOperation());
+  std::pair<planning::Recipe, RecipeKernel> recipeOf(KernelOpInterface kernel) {
     SmallVector<MemRefType> layouts;
     for (Value operand : kernel->getOperands())
       layouts.push_back(layoutOf(operand));
@@ -294,11 +295,9 @@ private:
     recipe.engine = engineOf(out.problem, kernel);
     recipe.workspaceSpace = *spaceOf(
         out.problem, infoOf(out.problem.engines[recipe.engine].kind).writes);
-    // A generated kernel has no name before outlining.
-    recipe.cost = target.picoseconds(
-        call.symbol.empty() ? "Fused" : call.symbol,
-        productTypeOf(call.products.value_or(DType::F32)),
-        call.flops < 0 ? cost.getFlops() : call.flops, cost.getBytesMoved());
+    const KernelWork work = tmc::workOf(kernel, call);
+    RecipeKernel priced{kernel, {}, {}, work.family, target.price(work)};
+    recipe.cost = priced.price.picoseconds;
     recipe.workspaceBytes =
         alignUp(call.scratchBytes, alignmentIn(recipe.workspaceSpace));
     SmallVector<unsigned> unread = unreadOperands(kernel);
@@ -308,7 +307,7 @@ private:
           !llvm::is_contained(recipe.reads, id))
         recipe.reads.push_back(id);
     }
-    return recipe;
+    return {std::move(recipe), std::move(priced)};
   }
 
   LogicalResult addOp(Operation *op) {
@@ -325,7 +324,7 @@ private:
       return op->emitError("'")
              << op->getName() << "' is no kernel and no view";
 
-    planning::Recipe recipe = recipeOf(kernel);
+    auto [recipe, priced] = recipeOf(kernel);
     recipe.recomputable = kernel.getAccumulator() < 0 &&
                           llvm::none_of(op->getResults(), isReadInLaterLoop);
     for (OpResult result : op->getResults())
@@ -334,7 +333,7 @@ private:
     keepCarried(op, recipe);
     if (failed(addOverwrites(kernel, recipe)))
       return failure();
-    finish(op, kernel, std::move(recipe));
+    finish(op, kernel, std::move(recipe), priced);
     return success();
   }
 
@@ -361,7 +360,7 @@ private:
     move.reads = {source};
     move.writes = {
         addResult(op->getResult(0), formName(out.problem, op, source))};
-    add(op, std::move(move));
+    add(op, std::move(move), {op, {}, {}, "", {}});
   }
 
   LogicalResult addDone(Operation *start) {
@@ -473,14 +472,14 @@ private:
 
   /// Adds the instruction. If the op updates in place, only a variant without
   /// the updates can be recomputed.
-  void finish(Operation *op, KernelOpInterface kernel,
-              planning::Recipe recipe) {
+  void finish(Operation *op, KernelOpInterface kernel, planning::Recipe recipe,
+              const RecipeKernel &priced) {
     bool updatesInPlace =
         llvm::any_of(recipe.overwrites, [](const auto &o) { return o.must; });
     if (updatesInPlace)
       recipe.recomputable = false;
     planning::Recipe variant = recipe;
-    add(op, recipe);
+    add(op, recipe, priced);
     if (!updatesInPlace || kernel.getAccumulator() >= 0)
       return;
     SmallVector<unsigned> droppable = kernel.getDroppableResults();
@@ -504,10 +503,10 @@ private:
     variant.instruction = kNone;
     variant.recomputable = true;
     out.problem.addRecipe(std::move(variant));
-    out.kernelOf.push_back({op, {}, {}});
+    out.kernelOf.push_back(priced);
   }
 
-  void add(Operation *op, planning::Recipe recipe) {
+  void add(Operation *op, planning::Recipe recipe, RecipeKernel priced) {
     planning::Execution own;
     own.recipe = planning::RecipeId(out.problem.recipes.size());
     if (recipe.engine != 0) {
@@ -516,7 +515,7 @@ private:
       workOf[op] = own.work;
     }
     own.instruction = out.problem.addInstruction(segment, std::move(recipe));
-    out.kernelOf.push_back({op, {}, {}});
+    out.kernelOf.push_back(std::move(priced));
     out.list.segments[segment].push_back(own);
     if (own.work != kNone)
       startOf[op] = own;
@@ -558,7 +557,7 @@ private:
     nn::FusedOp part = nn::sliceFused(b, fused, wanted, given);
     if (!part)
       return;
-    planning::Recipe recipe =
+    auto [recipe, priced] =
         recipeOf(cast<KernelOpInterface>(part.getOperation()));
     for (auto [operand, result] : part.getOverwrites()) {
       ValueId read = idOf(part->getOperand(operand));
@@ -572,8 +571,10 @@ private:
     recipe.recomputable = true;
     recipe.segment = out.problem.recipes[whole].segment;
     out.problem.addRecipe(std::move(recipe));
-    out.kernelOf.push_back(
-        {fused, {wanted}, SmallVector<unsigned>(given.begin(), given.end())});
+    priced.op = fused;
+    priced.wanted = {wanted};
+    priced.given.assign(given.begin(), given.end());
+    out.kernelOf.push_back(std::move(priced));
   }
 
   LogicalResult addLoop() {
@@ -595,11 +596,17 @@ private:
       zeros.pinned = true;
       planning::Recipe fill;
       fill.name = zeros.name;
-      fill.cost = target.picoseconds("Fill", ProductType::F32, 0, zeros.bytes);
+      RecipeKernel priced;
+      priced.family = "Fill";
+      KernelWork work;
+      work.family = priced.family;
+      work.bytes = zeros.bytes;
+      priced.price = target.price(work);
+      fill.cost = priced.price.picoseconds;
       ValueId id = out.problem.addValue(std::move(zeros));
       out.valueOf.push_back(Value());
       fill.writes = {id};
-      add(nullptr, std::move(fill));
+      add(nullptr, std::move(fill), std::move(priced));
       initial.push_back(id);
     }
     beginSegment("body", loop.getCount());

@@ -48,6 +48,8 @@ struct RecipeKernel {
   /// If not empty: the recipe runs the part of a fused `op` that makes these
   /// results of it from its operands and its results `given`.
   llvm::SmallVector<unsigned> wanted, given;
+  std::string family; // As in KernelWork.
+  Price price;
 };
 
 struct StepProblem {

@@ -1,5 +1,6 @@
 #include "compiler/emit/Emit.h"
 
+#include "compiler/analysis/KernelObject.h"
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/FusedBody.h"
 #include "compiler/emit/FusedPrinter.h"
@@ -32,26 +33,7 @@ std::string tmc::readableBytes(int64_t bytes) {
 }
 
 std::string tmc::literal(Attribute value) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (auto flag = dyn_cast<BoolAttr>(value))
-    os << (flag.getValue() ? "true" : "false");
-  else if (auto integer = dyn_cast<IntegerAttr>(value))
-    os << integer.getInt();
-  else if (auto real = dyn_cast<FloatAttr>(value))
-    os << llvm::format("%.17g", real.getValueAsDouble());
-  else if (auto type = dyn_cast<TypeAttr>(value))
-    os << "DType::" << StringRef(nameOf(runtimeType(type.getValue()))).upper();
-  else if (auto word = dyn_cast<StringAttr>(value))
-    os << word.getValue();
-  else if (auto list = dyn_cast<DenseI64ArrayAttr>(value)) {
-    os << "{";
-    llvm::interleaveComma(list.asArrayRef(), os);
-    os << "}";
-  } else {
-    llvm_unreachable("a kernel's parameter of a kind that isn't printed");
-  }
-  return text;
+  return (isa<TypeAttr>(value) ? "DType::" : "") + parameterText(value);
 }
 
 namespace {
@@ -68,6 +50,20 @@ constexpr const char *kMakersEnd = "} // namespace tmc\n\n";
 /// Statements of one function. At this length g++ takes 0.7 ms per statement,
 /// at thirty times this length more than twice as much.
 constexpr int64_t kStatementsOfPart = 512;
+
+/// The text by which prices know the kernel of `launch`.
+std::string pricedAs(mem::ProgramOp program, mem::LaunchOp launch) {
+  if (launch.getGenerated())
+    return objectOfFused(SymbolTable::lookupNearestSymbolFrom<mem::KernelOp>(
+                             program, launch.getCalleeAttr())
+                             .getBlock());
+  std::vector<std::pair<std::string, Attribute>> params;
+  for (Attribute param : launch.getParams()) {
+    auto pair = cast<ArrayAttr>(param);
+    params.emplace_back(cast<StringAttr>(pair[0]).str(), pair[1]);
+  }
+  return objectOf(launch.getCallee(), params);
+}
 
 /// Prints one step.
 class Emitter {
@@ -87,7 +83,8 @@ public:
     printBlock(program.getBlock(), bodyStream, 1);
     std::string table;
     llvm::raw_string_ostream tableStream(table);
-    printProgramTable(tableStream, program, liveness, kernelOf, options);
+    printProgramTable(tableStream, program, liveness, kernelOf, priced,
+                      options);
     if (failed(printKernelBodies()))
       return failure();
 
@@ -132,6 +129,7 @@ private:
   std::map<std::string, std::string, std::less<>> nameInPiece;
   /// Kernel objects by type and arguments: `Matmul{{...}}` -> `matmul_3`.
   std::vector<std::pair<std::string, std::string>> objects;
+  std::vector<EmittedObject> priced; // For profiles.
   std::map<std::string, size_t> objectIndex;
   std::map<std::string, int> objectCount;
   int64_t moment = 0;
@@ -361,6 +359,7 @@ private:
       int64_t number = objectCount[name]++;
       if (!launch.getGenerated() || number > 0)
         name += "_" + std::to_string(number);
+      priced.push_back({name, pricedAs(program, launch)});
     }
     return name;
   }

@@ -101,14 +101,15 @@ class Table {
 public:
   Table(llvm::raw_ostream &os, mem::ProgramOp program,
         const MemLiveness &liveness, ArrayRef<std::string> kernels,
-        const EmitOptions &options)
+        ArrayRef<EmittedObject> objects, const EmitOptions &options)
       : os(os), program(program), liveness(liveness), kernels(kernels),
-        options(options) {}
+        objects(objects), options(options) {}
 
   void print() {
     printTensors();
     printConstants();
     printLaunches();
+    printObjects();
     printProgram();
   }
 
@@ -117,6 +118,7 @@ private:
   mem::ProgramOp program;
   const MemLiveness &liveness;
   ArrayRef<std::string> kernels;
+  ArrayRef<EmittedObject> objects;
   const EmitOptions &options;
   std::vector<Tensor> tensors;
   size_t constants = 0;
@@ -353,6 +355,16 @@ private:
     os << "};\nconst Region regions[] = {\n" << regionRows << "};\n\n";
   }
 
+  void printObjects() {
+    if (objects.empty())
+      return;
+    os << "const ObjectInfo objects[] = {\n";
+    for (const EmittedObject &its : objects)
+      os << "    {" << cppString(its.name) << ", " << cppString(its.object)
+         << "},\n";
+    os << "};\n\n";
+  }
+
   static int64_t elementsOf(Value memref) {
     return cast<MemRefType>(memref.getType()).getNumElements();
   }
@@ -449,8 +461,10 @@ private:
        << ",\n    .constants = " << (constants ? "constants" : "nullptr")
        << ",\n    .constantCount = " << constants
        << ",\n    .launches = launches,\n    .launchCount = "
-       << liveness.moments.size() << ",\n    .lossTensor = " << loss
-       << ",\n    .gradNormTensor = " << norm
+       << liveness.moments.size()
+       << ",\n    .objects = " << (objects.empty() ? "nullptr" : "objects")
+       << ",\n    .objectCount = " << objects.size()
+       << ",\n    .lossTensor = " << loss << ",\n    .gradNormTensor = " << norm
        << ",\n    .lossScaleTensor = " << scale
        << ",\n    .updateCountTensor = " << count
        << ",\n    .saturationsTensor = " << saturations
@@ -496,8 +510,9 @@ std::string tmc::literal(const PerSpace<int64_t> &numbers) {
 void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
                             const MemLiveness &liveness,
                             ArrayRef<std::string> kernels,
+                            ArrayRef<EmittedObject> objects,
                             const EmitOptions &options) {
-  Table(os, program, liveness, kernels, options).print();
+  Table(os, program, liveness, kernels, objects, options).print();
 }
 
 /// Calls `visit` with the name and type of each tensor, and whether a

@@ -16,12 +16,19 @@ std::string literal(SpaceKind space);
 /// A number for each space, as a step lists them: `{{4096, 512, 0}}`.
 std::string literal(const PerSpace<int64_t> &numbers);
 
-/// Prints the constants `tensors`, `constants`, `regions`, `launches` and
-/// `program` (see runtime/step/Program.h). `kernels` names the object of each
-/// launch.
+/// A kernel object's name in the step, and its object in prices
+/// (compiler/target/Prices.h).
+struct EmittedObject {
+  std::string name, object;
+};
+
+/// Prints the constants `tensors`, `constants`, `regions`, `launches`,
+/// `objects` and `program` (see runtime/step/Program.h). `kernels` names the
+/// object of each launch.
 void printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
                        const MemLiveness &liveness,
                        llvm::ArrayRef<std::string> kernels,
+                       llvm::ArrayRef<EmittedObject> objects,
                        const EmitOptions &options);
 
 } // namespace tmc

@@ -187,6 +187,36 @@ static json::Value nameOrNull(const std::string &name) {
   return name.empty() ? json::Value(nullptr) : json::Value(name);
 }
 
+/// Where the times of kernels are from. The step's limits are those of its
+/// kernels; what the kernels wait for keeps its length.
+static json::Value pricesJson(const Planned &planned) {
+  const PriceSum &prices = planned.trace.prices;
+  json::Object seconds;
+  for (const auto &[source, ps] : prices.picoseconds)
+    seconds[nameOf(source)] = secondsOf(ps);
+  const StepLimits limits = stepLimits(planned);
+  return json::Object{
+      {"from", nameOf(prices.mainSource())},
+      {"seconds", std::move(seconds)},
+      {"stands_for", nameOrNull(planned.standsFor)},
+      {"measured_on", nameOrNull(planned.measuredOn)},
+      {"measured_date", nameOrNull(planned.measuredDate)},
+      {"own_measured_on", nameOrNull(planned.ownMeasuredOn)},
+      {"stale", json::Array(prices.stale)},
+      {"step_time_least_s", known(limits.least)},
+      {"step_time_most_s", known(limits.most)},
+  };
+}
+
+StepLimits tmc::stepLimits(const Planned &planned) {
+  const PriceSum &prices = planned.trace.prices;
+  if (prices.most < prices.least || prices.most <= 0)
+    return {};
+  const double waits =
+      std::max(0.0, planned.figures.stepSeconds() - secondsOf(prices.total()));
+  return {secondsOf(prices.least) + waits, secondsOf(prices.most) + waits};
+}
+
 std::string tmc::planJson(const Planned &planned) {
   const PlanFigures &plan = planned.figures;
   json::Object classes;
@@ -201,7 +231,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"model", planned.model},
           {"target", planned.target},
           {"compiled_for", planned.compiledFor},
-          {"prices", json::Object{{"from", nameOf(planned.rates)}}},
+          {"prices", pricesJson(planned)},
           {"identity", nameOrNull(planned.identity)},
           {"library", nameOrNull(planned.library)},
           {"budget_bytes", known(plan.budgetBytes)},

@@ -187,21 +187,34 @@ static void tellSpaces(Table &table, const PlanFigures &plan,
                 waitsText(plan, trace, waited));
 }
 
-/// Says how far the predicted times are to be trusted. The factor is that of
-/// bench/gpu/README.md.
-static const char *aboutRates(RateSource rates) {
-  switch (rates) {
-  case RateSource::Published:
-    return "peak rates: steps on an H100 took 2.3 to 3.9 times as long";
-  case RateSource::Nominal:
+/// Says where most of the kernels' time is from, and how far it is to be
+/// trusted.
+static std::string aboutPrices(const Planned &planned) {
+  // The library's and the driver's versions stand behind the card's name.
+  const std::string card =
+      planned.measuredOn.substr(0, planned.measuredOn.find(',')) + ", " +
+      planned.measuredDate;
+  switch (planned.trace.prices.mainSource()) {
+  case PriceSource::Measured:
+    return planned.ownMeasuredOn.empty()
+               ? "by tmc calibrate"
+               : "by --prices: " + planned.ownMeasuredOn;
+  case PriceSource::Class:
+    return "of kernels like these: " + card;
+  case PriceSource::Stale:
+    return "of older versions of the kernels: " + card;
+  case PriceSource::Scaled:
+    return "by this card's peak rates; measured: " + card;
+  case PriceSource::Published:
+    return "peak rates: steps on an H200 took 1.7 to 3.9 times as long";
+  case PriceSource::Nominal:
     return "roughly one core's; tmc calibrate measures a machine";
-  case RateSource::Measured:
-    return "by tmc calibrate";
   }
   llvm_unreachable("a source");
 }
 
-static void tellTime(Table &table, const PlanFigures &plan, RateSource rates) {
+static void tellTime(Table &table, const Planned &planned) {
+  const PlanFigures &plan = planned.figures;
   table.heading("time");
   table.row("without a budget", readableSeconds(plan.unconstrainedSeconds),
             "needs " + readableBytes(plan.unconstrainedBytes +
@@ -214,7 +227,14 @@ static void tellTime(Table &table, const PlanFigures &plan, RateSource rates) {
                   (plan.boundOrder == PlanFigures::BoundOrder::Plan
                        ? ", for this order of first runs"
                        : ", for the program's order of first runs"));
-  table.row("rates of kernels", nameOf(rates), aboutRates(rates));
+  const StepLimits limits = stepLimits(planned);
+  if (limits.most >= 0)
+    table.row("by these prices, from", readableSeconds(limits.least),
+              "to " + readableSeconds(limits.most));
+  table.row("prices of kernels", nameOf(planned.trace.prices.mainSource()),
+            aboutPrices(planned));
+  if (!planned.standsFor.empty())
+    table.row("card", "", planned.target + " is " + planned.standsFor);
 }
 
 static void tellPrecision(Table &table, const PlanTrace &trace,
@@ -443,7 +463,7 @@ std::string tmc::planTable(const Planned &planned) {
   Table table(text);
   tellMemory(table, plan, trace);
   tellSpaces(table, plan, trace);
-  tellTime(table, plan, planned.rates);
+  tellTime(table, planned);
   tellChosen(table, plan);
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);

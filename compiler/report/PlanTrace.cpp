@@ -349,6 +349,14 @@ private:
     }
   }
 
+  /// How often a step runs the launch.
+  int64_t tripsAt(int32_t launch) const {
+    for (const PlanTrace::Segment &segment : trace.segments)
+      if (launch < segment.end)
+        return segment.trips;
+    return 1;
+  }
+
   void addLaunches(const planning::Account &counted) {
     int32_t at = 0;
     for (size_t s = 0; s < problem.segments.size(); ++s) {
@@ -394,6 +402,9 @@ private:
         launch.endPs.push_back(time.end);
       }
       launch.costPs = isDone ? 0 : recipe.cost;
+      if (!isDone && launch.engine == EngineKind::Compute)
+        trace.prices.add(kernel.price, tripsAt(int32_t(trace.launches.size())),
+                         kernel.family);
       launch.liveBytes.device() = row.liveBytes;
       for (size_t space = 0; space < row.otherBytes.size(); ++space)
         launch.liveBytes[problem.spaces[space + 1].kind] =

@@ -92,7 +92,8 @@ struct PlanFigures {
 struct Planned {
   std::string model, target; // Their names.
   std::string compiledFor;   // "cpu:v4": Target::compiledFor.
-  RateSource rates = RateSource::Nominal;
+  /// Target's, of the same names.
+  std::string standsFor, measuredOn, measuredDate, ownMeasuredOn;
   const PlanFigures &figures;
   const PlanTrace &trace;
   const std::vector<ModelValue> &values;
@@ -101,6 +102,13 @@ struct Planned {
   /// plan.
   std::string library, identity;
 };
+
+/// The seconds between which a step should lie, given the certainty of its
+/// kernels' prices; -1: unknown. What the kernels wait for keeps its length.
+struct StepLimits {
+  double least = -1, most = -1;
+};
+StepLimits stepLimits(const Planned &planned);
 
 } // namespace tmc
 

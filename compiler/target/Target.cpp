@@ -2,9 +2,13 @@
 
 #include "compiler/target/BuiltinHosts.h"
 
+#include "compiler/target/cards/Cards.inc"
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ErrorHandling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +19,7 @@ using namespace tmc;
 
 namespace {
 
-constexpr double kTera = 1e12, kGiga = 1e9;
+constexpr double kTera = 1e12, kGiga = 1e9, kPicoseconds = 1e12;
 constexpr int64_t kGiB = int64_t(1) << 30;
 
 /// A card's published peak rates, in TFLOP/s of dense products that are
@@ -26,7 +30,22 @@ struct Card {
   const char *name, *arch;
   double f32, tf32, bits16, bits8;
   double gigabytesPerSecond, gibibytes;
+  int64_t processors; // Multiprocessors.
   HostMachine host;
+
+  double teraflops(ProductType type) const {
+    switch (type) {
+    case ProductType::F32:
+      return f32;
+    case ProductType::TF32:
+      return tf32;
+    case ProductType::Bits16:
+      return bits16;
+    case ProductType::Bits8:
+      return bits8;
+    }
+    llvm_unreachable("a type of products");
+  }
 };
 
 // Rates are NVIDIA's, from the documents named below, without sparsity; 16-bit
@@ -36,24 +55,30 @@ struct Card {
 // down: less than the nominal size.
 constexpr Card kCards[] = {
     // H200 data sheet, H100 data sheet: SXM.
-    {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, HostMachine::XeonDDR5},
-    {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1, HostMachine::XeonDDR5},
+    {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, 132,
+     HostMachine::XeonDDR5},
+    {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1, 132,
+     HostMachine::XeonDDR5},
     // A100 data sheet: its 8-bit units take integers only.
-    {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1, HostMachine::EpycDDR4},
-    {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3, HostMachine::EpycDDR4},
+    {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1, 108,
+     HostMachine::EpycDDR4},
+    {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3, 108,
+     HostMachine::EpycDDR4},
     // L40S data sheet.
-    {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3, HostMachine::EpycDDR4},
+    {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3, 142,
+     HostMachine::EpycDDR4},
     // Ada GPU architecture whitepaper, appendix A.
-    {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5,
+    {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5, 128,
      HostMachine::RyzenDDR5},
     // GA102 whitepaper, appendix A.
-    {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5, HostMachine::RyzenDDR4},
+    {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5, 82,
+     HostMachine::RyzenDDR4},
     // 28 multiprocessors at 1.777 GHz with the rates of the GA102 whitepaper.
-    {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7,
+    {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7, 28,
      HostMachine::RyzenDDR4},
     // V100 SXM2 and T4 data sheets: fp16 only.
-    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, HostMachine::XeonDDR4},
-    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, HostMachine::XeonDDR4},
+    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, 80, HostMachine::XeonDDR4},
+    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, 40, HostMachine::XeonDDR4},
 };
 
 /// The memory of context, library handles and kernels' code outside the arena.
@@ -65,22 +90,59 @@ int64_t reservedBytes(std::string_view arch) {
 }
 constexpr double kCudaLaunchSeconds = 4e-6;
 
+/// The card whose kernels were measured (compiler/target/cards).
+const MeasuredCard &measuredCard() {
+  static const MeasuredCard card = [] {
+    absl::StatusOr<MeasuredCard> read =
+        measuredCardFromJson(kMeasuredH200, "cards/h200.json");
+    if (!read.ok())
+      llvm::report_fatal_error(llvm::StringRef(read.status().ToString()));
+    return *std::move(read);
+  }();
+  return card;
+}
+
+/// The classes of the measured card. On another card kernels reach the same
+/// share of its peak rates; the time before a kernel's work is the same.
+void describeClasses(const Card &card, Target &target) {
+  const MeasuredCard &from = measuredCard();
+  const Card &like = *absl::c_find_if(kCards, [&](const Card &each) {
+    return from.card == std::string("cuda:") + each.name;
+  });
+  target.processors = card.processors;
+  target.measuredOn = from.measuredOn;
+  target.measuredDate = from.date;
+  target.areClassesScaled = &card != &like;
+  target.classes = from.classes;
+  for (KernelClass &its : target.classes) {
+    ProductType type = ProductType::F32;
+    for (ProductType each : kProductTypes)
+      if (absl::StrContains(its.where, std::string("products=") + nameOf(each)))
+        type = each;
+    its.roofline.flopsPerSecond *= card.teraflops(type) / like.teraflops(type);
+    its.roofline.bytesPerSecond *=
+        card.gigabytesPerSecond / like.gigabytesPerSecond;
+  }
+  // No kernel has products of a type without units.
+  std::erase_if(target.classes, [](const KernelClass &its) {
+    return its.roofline.flopsPerSecond <= 0;
+  });
+}
+
 Target cardTarget(const Card &card) {
   Target target;
   target.name = std::string("cuda:") + card.name;
   target.backend = Backend::Cuda;
   target.arch = card.arch;
-  target.rates = RateSource::Published;
+  target.rates = PriceSource::Published;
   // Whole MiB, so that a plan's figures are whole MiB as well.
   target.memoryBytes.device() = int64_t(card.gibibytes * 1024) << 20;
   target.reservedBytes = reservedBytes(card.arch);
-  for (auto [type, teraflops] : {std::pair(ProductType::F32, card.f32),
-                                 {ProductType::TF32, card.tf32},
-                                 {ProductType::Bits16, card.bits16},
-                                 {ProductType::Bits8, card.bits8}})
-    if (teraflops > 0)
+  for (ProductType type : kProductTypes)
+    if (double teraflops = card.teraflops(type); teraflops > 0)
       target.rooflines[type] = {kCudaLaunchSeconds, teraflops * kTera,
                                 card.gigabytesPerSecond * kGiga};
+  describeClasses(card, target);
   describeHost(card.host, target);
   return target;
 }
@@ -104,29 +166,6 @@ Target cpuTarget(const std::string &arch) {
 
 } // namespace
 
-double Roofline::seconds(double flops, double bytes) const {
-  return launchSeconds +
-         std::max(flops / flopsPerSecond, bytes / bytesPerSecond);
-}
-
-const char *tmc::nameOf(ProductType type) {
-  constexpr const char *names[] = {"f32", "tf32", "16-bit", "8-bit"};
-  return names[static_cast<int>(type)];
-}
-
-const char *tmc::nameOf(RateSource source) {
-  constexpr const char *names[] = {"published", "nominal", "measured"};
-  return names[static_cast<int>(source)];
-}
-
-ProductType tmc::productTypeOf(DType type) {
-  if (type == DType::TF32)
-    return ProductType::TF32;
-  if (!isFloat(type) || sizeOf(type) > 2)
-    return ProductType::F32;
-  return sizeOf(type) == 2 ? ProductType::Bits16 : ProductType::Bits8;
-}
-
 const Roofline &Target::rooflineOf(const std::string &family,
                                    ProductType type) const {
   const auto own = families.find(family);
@@ -141,15 +180,72 @@ const Roofline &Target::rooflineOf(const std::string &family,
   return rooflines.at(ProductType::F32);
 }
 
-double Target::seconds(const std::string &family, ProductType type,
-                       int64_t flops, int64_t bytes) const {
-  return rooflineOf(family, type).seconds(double(flops), double(bytes));
+/// The limits of a price, and its source. A rewritten or another card's kernel
+/// may reach the peak rates; on an H200 steps took up to 3.9 times as long as
+/// peak rates say, and a class may be off by half on another card.
+static void judge(const Target &target, const KernelClass *its,
+                  const Roofline &peaks, const KernelWork &work, Price &price) {
+  constexpr double kOwnError = 0.05, kScaledError = 0.5, kBeyondPeak = 3.9;
+  const double atPeak = std::max(double(work.flops) / peaks.flopsPerSecond,
+                                 double(work.bytes) / peaks.bytesPerSecond) *
+                        kPicoseconds;
+  const auto ps = double(price.picoseconds);
+  double least = 0, most = -1;
+  switch (price.source) {
+  case PriceSource::Measured:
+    least = ps / (1 + kOwnError), most = ps * (1 + kOwnError);
+    break;
+  case PriceSource::Class:
+    least = ps / (1 + its->error), most = ps * (1 + its->error);
+    break;
+  case PriceSource::Stale:
+    least = std::min(ps, atPeak), most = ps * (1 + its->error);
+    break;
+  case PriceSource::Scaled:
+    least = std::min(ps, atPeak), most = ps * (1 + kScaledError);
+    break;
+  case PriceSource::Published:
+    if (target.backend == Backend::Cuda)
+      least = std::min(ps, atPeak), most = ps * kBeyondPeak;
+    break;
+  case PriceSource::Nominal:
+    break;
+  }
+  price.least = std::llround(least), price.most = std::llround(most);
 }
 
-int64_t Target::picoseconds(const std::string &family, ProductType type,
-                            int64_t flops, int64_t bytes) const {
-  return std::max<int64_t>(
-      1, std::llround(seconds(family, type, flops, bytes) * 1e12));
+Price Target::price(const KernelWork &work) const {
+  Price price;
+  const Roofline &roofline = rooflineOf(work.family, work.products);
+  const KernelClass *its = nullptr;
+  double seconds = 0;
+  auto own = ownSeconds.find(work.object);
+  auto family = families.find(work.family);
+  if (!work.object.empty() && own != ownSeconds.end()) {
+    seconds = own->second;
+    price.source = PriceSource::Measured;
+  } else if (family != families.end() &&
+             family->second.contains(work.products)) {
+    seconds = roofline.seconds(double(work.flops), double(work.bytes));
+    price.source = rates;
+  } else if (auto found = absl::c_find_if(
+                 classes,
+                 [&](const KernelClass &each) { return each.holds(work); });
+             found != classes.end()) {
+    its = &*found;
+    seconds = its->seconds(work, processors);
+    price.source =
+        areClassesScaled || its->version.empty()     ? PriceSource::Scaled
+        : its->version == kernelVersion(work.family) ? PriceSource::Class
+                                                     : PriceSource::Stale;
+  } else {
+    seconds = roofline.seconds(double(work.flops), double(work.bytes));
+    price.source = rates;
+  }
+  price.picoseconds =
+      std::max<int64_t>(1, std::llround(seconds * kPicoseconds));
+  judge(*this, its, roofline, work, price);
+  return price;
 }
 
 std::string Target::compiledFor() const {
@@ -192,6 +288,7 @@ absl::StatusOr<Target> tmc::findTarget(const std::string &text) {
   for (const Card &card : kCards)
     if (text == std::string("cuda:") + card.arch) {
       Target target = cardTarget(card);
+      target.standsFor = target.name;
       target.name = text;
       return target;
     }

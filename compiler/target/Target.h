@@ -5,19 +5,18 @@
 // (`cpu:v3`, `cuda:rtx3060`), a CUDA architecture (`cuda:sm_90`: its largest
 // known card), or a file that `tmc calibrate` wrote.
 //
-// A kernel's time is that of a roofline plus a launch time (Roofline.h). A
-// device's rate of operations depends on the type of products: products of f32,
-// of f32 rounded to TF32, of 16-bit and of 8-bit floats each have a roofline.
-// Built-in targets have these rates for large matrix products and device
-// memory; the f32 roofline also holds for all kernels without products. A
-// calibration has one roofline for each family of kernels that it measured.
-// Host.h describes the transfers to the spaces beside the device.
+// A kernel's price comes from what is known best (Prices.h): its own time, the
+// roofline of its family in a calibration, a class of kernels that were
+// measured on this card or on a similar one, or the roofline of its type of
+// products. Built-in targets have such rooflines from published peak rates; the
+// f32 roofline also holds for kernels without products. Host.h describes the
+// transfers to the spaces beside the device.
 
 #ifndef TMC_COMPILER_TARGET_TARGET_H
 #define TMC_COMPILER_TARGET_TARGET_H
 
 #include "compiler/target/Host.h"
-#include "compiler/target/Roofline.h"
+#include "compiler/target/Prices.h"
 #include "runtime/kernels/Kernel.h"
 #include "runtime/kernels/Machine.h"
 
@@ -30,25 +29,6 @@
 
 namespace tmc {
 
-/// The type of a product's factors; the sum is f32. A device multiplies the
-/// later types faster, if it has units for them.
-enum class ProductType : uint8_t { F32, TF32, Bits16, Bits8 };
-constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::TF32,
-                                         ProductType::Bits16,
-                                         ProductType::Bits8};
-
-/// "f32", "tf32", "16-bit", "8-bit": the words of target files.
-const char *nameOf(ProductType type);
-
-/// The type in which operands of `type` are multiplied.
-ProductType productTypeOf(DType type);
-
-/// The source of a target's rates: peak rates that the maker publishes, a rough
-/// description of a processor, or a calibration.
-enum class RateSource : uint8_t { Published, Nominal, Measured };
-/// "published", "nominal", "measured": the words of plan.json.
-const char *nameOf(RateSource source);
-
 /// By the type of products. F32 always exists; a type without units in the
 /// device, or without known rates, is missing.
 using Rooflines = std::map<ProductType, Roofline>;
@@ -57,7 +37,7 @@ struct Target {
   std::string name;
   Backend backend = Backend::Cpu;
   std::string arch; // "sm_90"; an instruction set of cpuArchs().
-  RateSource rates = RateSource::Nominal;
+  PriceSource rates = PriceSource::Nominal; // Of the rooflines.
   /// -1: unknown, and no limit.
   PerSpace<int64_t> memoryBytes = PerSpace<int64_t>::all(-1);
   int64_t reservedBytes = 0; // Of the device: context and library handles.
@@ -65,6 +45,17 @@ struct Target {
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated
   /// ones. Any type may be missing.
   std::map<std::string, Rooflines> families;
+  /// The first class that holds for a kernel has its price.
+  std::vector<KernelClass> classes;
+  bool areClassesScaled = false; // They were measured on another card.
+  int64_t processors = 0;        // Multiprocessors of a card; 0: no classes.
+  /// The card that measured the classes, in words, and the day; or empty.
+  std::string measuredOn, measuredDate;
+  /// Own times of kernels, by their objects: seconds.
+  std::map<std::string, double> ownSeconds;
+  std::string ownMeasuredOn; // The device of those times, or empty.
+  /// The card that a name of an architecture stands for, or empty.
+  std::string standsFor;
   int64_t arenaAlignment = 256; // For every buffer.
   PerEngine<Channel> copies;    // Of the engines that copy.
   /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
@@ -74,12 +65,7 @@ struct Target {
   /// own roofline, else the target's, else those of f32, again the family's own
   /// first.
   const Roofline &rooflineOf(const std::string &family, ProductType type) const;
-  /// Seconds of such a kernel.
-  double seconds(const std::string &family, ProductType type, int64_t flops,
-                 int64_t bytes) const;
-  /// The same in picoseconds, at least 1: the unit of planning costs.
-  int64_t picoseconds(const std::string &family, ProductType type,
-                      int64_t flops, int64_t bytes) const;
+  Price price(const KernelWork &work) const;
   /// The architecture that code is compiled for, independent of the source of
   /// the rates: "cpu:v4", "cuda:sm_90".
   std::string compiledFor() const;
@@ -112,6 +98,21 @@ std::string similarTarget(const std::string &text);
 
 /// True if `findTarget` would take `text` for the path of a file.
 bool isTargetFile(const std::string &text);
+
+/// The classes of a card that was measured (compiler/target/cards), as the file
+/// has them: "card", "measured_on", "date", "processors", "classes".
+struct MeasuredCard {
+  std::string card, measuredOn, date;
+  int64_t processors = 0;
+  std::vector<KernelClass> classes;
+};
+absl::StatusOr<MeasuredCard> measuredCardFromJson(const std::string &json,
+                                                  const std::string &name);
+
+/// Adds the times of kernels from a profile, which the trainer's `--profile`
+/// wrote: the mean of all runs of an object. `name` is used in errors.
+absl::Status addOwnPrices(const std::string &json, const std::string &name,
+                          Target &target);
 
 /// A description as a file (JSON), and back. Files of older schemas are read as
 /// well (TargetFile.cpp): the built-in target supplies their missing figures of

@@ -16,8 +16,9 @@ namespace json = llvm::json;
 /// Schema 1 had `roofline` and one roofline per family, all for f32. Schemas 1
 /// and 2 had `host_bytes_per_second`, for each direction, and no other figures
 /// of host and file. Schema 3 had figures of host and file, and schema 4 has
-/// those of each space and engine, by their names.
-static constexpr int64_t kSchema = 4, kHostAndFileSchema = 3,
+/// those of each space and engine, by their names. Schema 5 may have classes of
+/// kernels.
+static constexpr int64_t kSchema = 5, kHostAndFileSchema = 3,
                          kOneRateSchema = 2, kF32Schema = 1;
 
 /// The card whose host an older file gets if its architecture is that of no
@@ -40,6 +41,28 @@ static json::Object toJson(const Rooflines &rooflines) {
 static json::Object toJson(const Channel &channel) {
   return json::Object{{"latency_seconds", channel.latencySeconds},
                       {"bytes_per_second", channel.bytesPerSecond}};
+}
+
+static json::Object toJson(const KernelClass &its) {
+  json::Object object = toJson(its.roofline);
+  object["family"] = its.family;
+  object["where"] = its.where;
+  object["error"] = its.error;
+  object["version"] = its.version;
+  if (its.tileSeconds > 0)
+    object["tile_seconds"] = its.tileSeconds;
+  return object;
+}
+
+static json::Object classesToJson(const Target &target) {
+  json::Array classes;
+  for (const KernelClass &its : target.classes)
+    classes.push_back(toJson(its));
+  return json::Object{{"measured_on", target.measuredOn},
+                      {"date", target.measuredDate},
+                      {"scaled", target.areClassesScaled},
+                      {"processors", target.processors},
+                      {"classes", std::move(classes)}};
 }
 
 /// Null for a number that is unknown or no limit.
@@ -68,6 +91,8 @@ std::string tmc::targetToJson(const Target &target) {
       {"engines", std::move(engines)},
       {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
+  if (!target.classes.empty())
+    object["kernels"] = classesToJson(target);
   return jsonText(std::move(object), 2);
 }
 
@@ -80,10 +105,15 @@ public:
       : object(object), where(std::move(where)), wrong(wrong) {}
 
   void text(const char *name, std::string &to) {
+    words(name, to, /*mayBeEmpty=*/false);
+  }
+  void words(const char *name, std::string &to, bool mayBeEmpty = true) {
     auto value = object.getString(name);
     if (!value)
       return complain(name, "text");
     to = value->str();
+    if (to.empty() && mayBeEmpty)
+      return;
     if (std::string fault = nameFault(to); !fault.empty() && wrong.empty())
       wrong = absl::StrCat("'", where, name, "' ", fault);
   }
@@ -115,6 +145,39 @@ public:
     real("launch_seconds", to.launchSeconds, true);
     real("flops_per_second", to.flopsPerSecond);
     real("bytes_per_second", to.bytesPerSecond);
+  }
+  void flag(const char *name, bool &to) {
+    if (auto value = object.getBoolean(name))
+      to = *value;
+    else
+      complain(name, "true or false");
+  }
+  void count(const char *name, int64_t &to) {
+    auto value = object.getInteger(name);
+    if (value && *value >= 1)
+      to = *value;
+    else
+      complain(name, "a number above zero");
+  }
+  void kernelClass(KernelClass &to) {
+    text("family", to.family);
+    words("where", to.where);
+    if (std::string fault = faultOfConditions(to.where);
+        !fault.empty() && wrong.empty())
+      wrong = absl::StrCat("'", where, "where': ", fault);
+    words("version", to.version);
+    real("error", to.error, true);
+    if (object.get("tile_seconds"))
+      real("tile_seconds", to.tileSeconds);
+    roofline(to.roofline);
+  }
+  void classes(std::vector<KernelClass> &to) {
+    const json::Array *list = object.getArray("classes");
+    if (!list)
+      return complain("classes", "a list");
+    for (size_t i = 0; i < list->size(); ++i)
+      nested(absl::StrCat("classes[", i, "]").c_str(), (*list)[i].getAsObject(),
+             [&](Reader own) { own.kernelClass(to.emplace_back()); });
   }
   void channel(const char *name, Channel &to) {
     nested(name, object.getObject(name), [&](Reader reader) {
@@ -227,7 +290,7 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
                     absl::StrCat("one of ", absl::StrJoin(cpuArchs(), ", "),
                                  ": the instruction set that was measured")
                         .c_str());
-  target.rates = RateSource::Measured;
+  target.rates = PriceSource::Measured;
   reader.bytes("reserved_bytes", target.reservedBytes, 0);
   reader.bytes("arena_alignment", target.arenaAlignment, 1);
   if (target.arenaAlignment & (target.arenaAlignment - 1))
@@ -266,7 +329,40 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
       });
     }
   });
+  if (const json::Value *kernels = object->get("kernels"))
+    reader.nested("kernels", kernels->getAsObject(), [&](Reader own) {
+      own.words("measured_on", target.measuredOn);
+      own.words("date", target.measuredDate);
+      own.flag("scaled", target.areClassesScaled);
+      own.count("processors", target.processors);
+      own.classes(target.classes);
+    });
   if (!wrong.empty())
     return bad(wrong);
   return target;
+}
+
+absl::StatusOr<MeasuredCard>
+tmc::measuredCardFromJson(const std::string &text, const std::string &name) {
+  auto bad = [&](const std::string &why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is no measured card: ", why));
+  };
+  Expected<json::Value> value = parseJson(text);
+  if (!value)
+    return bad("it " + value.failure().message);
+  const json::Object *object = value->getAsObject();
+  if (!object)
+    return bad("it isn't an object");
+  MeasuredCard card;
+  std::string wrong;
+  Reader reader(*object, "", wrong);
+  reader.text("card", card.card);
+  reader.text("measured_on", card.measuredOn);
+  reader.text("date", card.date);
+  reader.count("processors", card.processors);
+  reader.classes(card.classes);
+  if (!wrong.empty())
+    return bad(wrong);
+  return card;
 }

@@ -173,7 +173,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
       if (launch.seconds > 0 && !launch.family.empty())
         calibration.launches[launch.family].push_back(launch);
   fitFamilies(calibration.launches, calibration.target);
-  calibration.target.rates = RateSource::Measured;
+  calibration.target.rates = PriceSource::Measured;
   calibration.target.name =
       calibration.target.name + " (measured" +
       (options.threads > 0 ? ", " + std::to_string(options.threads) +

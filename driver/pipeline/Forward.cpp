@@ -146,6 +146,7 @@ static std::vector<std::string> filesRead(const Forward &forward,
     files.push_back(options.weights);
   if (isTargetFile(options.target))
     files.push_back(options.target);
+  files.insert(files.end(), options.prices.begin(), options.prices.end());
   return files;
 }
 
@@ -161,7 +162,7 @@ static void noteBudget(const CompileOptions &options, const Target &device,
 
 Expected<Forward> tmc::readModel(const CompileOptions &options,
                                  std::vector<std::string> &warnings) {
-  Expected<Target> device = targetNamed(options.target);
+  Expected<Target> device = targetOf(options);
   if (!device)
     return std::move(device.failure());
   Forward forward;

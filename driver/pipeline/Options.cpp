@@ -1,5 +1,7 @@
 #include "driver/pipeline/Options.h"
 
+#include "llvm/Support/MemoryBuffer.h"
+
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -65,6 +67,24 @@ Expected<int64_t> tmc::parseSize(const std::string &text) {
       return int64_t(bytes);
     }
   return bad("its unit is unknown");
+}
+
+Expected<Target> tmc::targetOf(const CompileOptions &options) {
+  Expected<Target> target = targetNamed(options.target);
+  for (const std::string &path : options.prices) {
+    if (!target)
+      break;
+    auto file = llvm::MemoryBuffer::getFile(path);
+    if (!file)
+      return Failure::world("can't read the profile '" + path +
+                            "': " + file.getError().message());
+    if (absl::Status added =
+            addOwnPrices((*file)->getBuffer().str(), path, *target);
+        !added.ok())
+      return Failure::input(std::string(added.message()))
+          .note("the trainer's --profile=FILE writes one");
+  }
+  return target;
 }
 
 Expected<Target> tmc::targetNamed(const std::string &text) {

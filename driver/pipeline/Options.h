@@ -57,6 +57,8 @@ struct CompileOptions {
   /// None: the memory of the target.
   PerSpace<std::optional<int64_t>> budgetBytes;
   std::string target = "cpu";
+  /// Profiles of steps on this target's device: the times of their kernels.
+  std::vector<std::string> prices;
   std::optional<int64_t> batch;
   std::map<std::string, int64_t> dims;
   std::string loss;
@@ -109,6 +111,8 @@ Expected<int64_t> parseSize(const std::string &text);
 /// The target named by `--target`. Fails on an unknown name and lists the known
 /// ones.
 Expected<Target> targetNamed(const std::string &text);
+/// The target that the options name, with the prices that they name.
+Expected<Target> targetOf(const CompileOptions &options);
 
 } // namespace tmc
 

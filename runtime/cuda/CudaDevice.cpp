@@ -33,6 +33,21 @@ constexpr int kPoison = 0xff;
 Status worldError(const std::string &what, cudaError_t error) {
   return {Code::World, what + ": " + cudaGetErrorString(error)};
 }
+
+/// The card and the versions that its speed depends on; else "cuda".
+std::string describe(int device) {
+  auto version = [](int number) {
+    return std::to_string(number / 1000) + "." +
+           std::to_string(number % 1000 / 10);
+  };
+  int driver = 0;
+  cudaDeviceProp properties = {};
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess ||
+      cudaDriverGetVersion(&driver) != cudaSuccess)
+    return "cuda";
+  return std::string(properties.name) + ", driver of CUDA " + version(driver) +
+         ", CUDA " + version(CUDART_VERSION);
+}
 } // namespace
 
 struct Staging {
@@ -86,6 +101,7 @@ Status CudaDevice::open() {
     return {Code::World, "this machine has no cuda device"};
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
     return worldError("can't use a cuda device", e);
+  description_ = describe(device);
   int count = 0;
   if (cudaError_t e = cudaDeviceGetAttribute(
           &count, cudaDevAttrMultiProcessorCount, device);

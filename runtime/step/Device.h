@@ -67,6 +67,11 @@ public:
 
   /// The backend's name: "cpu", "cuda".
   virtual const char *name() const = 0;
+  /// The same with what its speed depends on: "NVIDIA H200, driver of CUDA
+  /// 13.0, CUDA 13.0". Profiles keep it.
+  std::string description() const {
+    return description_.empty() ? name() : description_;
+  }
 
   /// Maps exactly `bytes` (rounded up to pages) as the arena of a space with
   /// addresses. Fails with Code::World when the machine has too little memory.
@@ -112,6 +117,9 @@ public:
   /// the arena's size where touched pages can't be counted (cuda).
   virtual int64_t highWaterBytes(SpaceKind space) const = 0;
   virtual int threads() const { return 1; }
+
+protected:
+  std::string description_; // Empty: its name says all.
 };
 
 Status createDevice(const DeviceOptions &options,

@@ -246,10 +246,15 @@ std::string Profile::jsonOf(const Time &time) {
 }
 
 std::string Profile::json() const {
-  std::string text = "{\"schema\": 2, \"steps\": " + std::to_string(steps());
+  std::string text = "{\"schema\": 3, \"steps\": " + std::to_string(steps()) +
+                     ", \"device\": " + jsonQuoted(device_);
   if (byDevice_)
     append(text, ", \"wall_seconds\": %.9g", steps() ? wall_ : 0);
-  text += ", \"launches\": [";
+  text += ", \"objects\": {";
+  for (int64_t i = 0; i < program_.objectCount; ++i)
+    text += (i ? ",\n  " : "\n  ") + jsonQuoted(program_.objects[i].name) +
+            ": " + jsonQuoted(program_.objects[i].object);
+  text += "},\n \"launches\": [";
   for (int64_t i = 0; i < program_.launchCount && steps(); ++i) {
     const LaunchInfo &launch = program_.launches[i];
     text += i ? ",\n  " : "\n  ";

@@ -35,9 +35,11 @@ class Profile final : public LaunchObserver {
 public:
   /// `next`, if not null, also receives each launch; its time isn't counted.
   /// `byDevice`: the device times the launches, see add().
-  Profile(const StepProgram &program, LaunchObserver *next, bool byDevice)
+  /// `device`: its description.
+  Profile(const StepProgram &program, LaunchObserver *next, bool byDevice,
+          std::string device)
       : program_(program), next_(next), byDevice_(byDevice),
-        times_(size_t(program.launchCount)),
+        device_(std::move(device)), times_(size_t(program.launchCount)),
         launchTimes_(size_t(byDevice ? program.launchCount : 0)) {}
 
   /// Begins a step.
@@ -58,7 +60,8 @@ public:
   /// launch's fastest run: on a busy machine it is more reliable. Below a
   /// kernel object of several device launches stand these launches.
   std::string table() const;
-  /// All launches, as JSON: of each the runs, the seconds of all runs and those
+  /// The device, the kernel objects as prices know them, and all launches, as
+  /// JSON: of each launch the runs, the seconds of all runs and those
   /// of the fastest. If the device timed them, also its launches by name, and
   /// the wall time of all steps.
   std::string json() const;
@@ -105,6 +108,7 @@ private:
   const StepProgram &program_;
   LaunchObserver *next_;
   const bool byDevice_;
+  const std::string device_;
   std::vector<Time> times_;                          // by launch
   std::vector<std::vector<LaunchTime>> launchTimes_; // by launch, if byDevice_
   double wall_ = 0; // seconds of all steps, if byDevice_

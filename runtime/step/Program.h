@@ -36,7 +36,7 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 8;
+constexpr int32_t kProgramVersion = 9;
 
 constexpr int kMaxRank = 8;
 
@@ -152,6 +152,12 @@ struct LaunchInfo {
   double predictedSeconds = -1; // on its engine; -1: unknown
 };
 
+/// A kernel object: its name in the step, and its family and parameters as
+/// prices know them (compiler/target/Prices.h).
+struct ObjectInfo {
+  const char *name, *object;
+};
+
 /// Figures of the plan, for the trainer's first line and for statistics. -1:
 /// unknown.
 struct PlanSummary {
@@ -181,6 +187,8 @@ struct StepProgram {
   int64_t constantCount;
   const LaunchInfo *launches;
   int64_t launchCount;
+  const ObjectInfo *objects = nullptr; // for profiles
+  int64_t objectCount = 0;
 
   int64_t lossTensor;     // index into tensors
   int64_t gradNormTensor; // index into tensors, or -1

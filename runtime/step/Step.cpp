@@ -303,8 +303,8 @@ Status Step::prepare() {
   if (options_.profile || options_.trace)
     timer_ = device_->timeLaunches();
   if (options_.profile) {
-    profile_ =
-        std::make_unique<Profile>(program_, observer_.get(), timer_ != nullptr);
+    profile_ = std::make_unique<Profile>(
+        program_, observer_.get(), timer_ != nullptr, device_->description());
     device_->queues().setObserver(profile_.get());
   }
   if (options_.trace) {

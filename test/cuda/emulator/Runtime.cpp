@@ -118,6 +118,14 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
   }
   return cudaErrorInvalidValue;
 }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
+  *properties = {"emulator"};
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   *free = *total = memoryLimit;
   return cudaSuccess;

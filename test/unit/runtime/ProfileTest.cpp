@@ -51,7 +51,7 @@ std::string lineOf(const std::string &text, const std::string &begin) {
 } // namespace
 
 TEST(Profile, AddsUpWhatTheDeviceTimed) {
-  Profile profile(program(), nullptr, true);
+  Profile profile(program(), nullptr, true, "a card");
   for (double milliseconds : {50.0, 4.0, 2.0}) { // the first isn't counted
     profile.start();
     profile.add(stepOf(milliseconds));
@@ -75,7 +75,8 @@ TEST(Profile, AddsUpWhatTheDeviceTimed) {
   // One launch an entry: its row says all.
   EXPECT_EQ(table.find("lookUp"), std::string::npos) << table;
   const std::string json = profile.json();
-  EXPECT_EQ(json.find("{\"schema\": 2, \"steps\": 2, \"wall_seconds\": 0.034,"),
+  EXPECT_EQ(json.find("{\"schema\": 3, \"steps\": 2, \"device\": \"a card\", "
+                      "\"wall_seconds\": 0.034,"),
             0u)
       << json;
   EXPECT_NE(
@@ -89,7 +90,7 @@ TEST(Profile, AddsUpWhatTheDeviceTimed) {
 }
 
 TEST(Profile, OfTheCallersClockHasNoDeviceLaunches) {
-  Profile profile(program(), nullptr, false);
+  Profile profile(program(), nullptr, false, "cpu");
   for (int step = 0; step < 2; ++step) {
     profile.start();
     profile.finish();
@@ -97,6 +98,9 @@ TEST(Profile, OfTheCallersClockHasNoDeviceLaunches) {
   EXPECT_EQ(profile.table().find("device"), std::string::npos);
   EXPECT_EQ(profile.json().find("device_launches"), std::string::npos);
   EXPECT_EQ(profile.json().find("wall_seconds"), std::string::npos);
+  EXPECT_NE(profile.json().find("\"device\": \"cpu\", \"objects\": {},"),
+            std::string::npos)
+      << profile.json();
 }
 
 TEST(Trace, AnEntryLastsFromItsFirstLaunchToItsLast) {

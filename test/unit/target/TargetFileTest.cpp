@@ -17,6 +17,15 @@ std::string replaced(std::string text, const std::string &from,
   return text.replace(at, from.size(), to);
 }
 
+int64_t picoseconds(const Target &target, const char *family, ProductType type,
+                    int64_t flops, int64_t bytes) {
+  KernelWork work;
+  work.family = family;
+  work.products = type;
+  work.flops = flops, work.bytes = bytes;
+  return target.price(work).picoseconds;
+}
+
 Target measured() {
   Target target = *findTarget("cpu");
   target.name = "cpu (measured)";
@@ -35,8 +44,8 @@ TEST(TargetFile, ComesBackAsItWas) {
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(targetToJson(*again), targetToJson(target));
     for (ProductType type : kProductTypes)
-      EXPECT_EQ(again->picoseconds("Matmul", type, 1 << 30, 1 << 20),
-                target.picoseconds("Matmul", type, 1 << 30, 1 << 20));
+      EXPECT_EQ(picoseconds(*again, "Matmul", type, 1 << 30, 1 << 20),
+                picoseconds(target, "Matmul", type, 1 << 30, 1 << 20));
     EXPECT_EQ(again->memoryBytes, target.memoryBytes);
   }
 }
@@ -65,13 +74,39 @@ TEST(TargetFile, HostAndFileComeBack) {
 TEST(TargetFile, AFamilyHasItsOwnRoofline) {
   Target target = measured();
   // 2e11 flops at 2e11 a second; bytes don't count beside them.
-  EXPECT_EQ(target.picoseconds("Matmul", ProductType::F32, 200'000'000'000, 8),
+  EXPECT_EQ(picoseconds(target, "Matmul", ProductType::F32, 200'000'000'000, 8),
             1'000'001'000'000);
   // The cpu's launch.
-  EXPECT_EQ(target.picoseconds("Conv", ProductType::F32, 0, 0), 1'000'000);
+  EXPECT_EQ(picoseconds(target, "Conv", ProductType::F32, 0, 0), 1'000'000);
   // Nothing is known of others on the cpu: as fast as f32.
-  EXPECT_EQ(target.picoseconds("Conv", ProductType::Bits16, 1 << 30, 0),
-            target.picoseconds("Conv", ProductType::F32, 1 << 30, 0));
+  EXPECT_EQ(picoseconds(target, "Conv", ProductType::Bits16, 1 << 30, 0),
+            picoseconds(target, "Conv", ProductType::F32, 1 << 30, 0));
+}
+
+TEST(TargetFile, ClassesComeBack) {
+  Target target = *findTarget("cuda:a100-40");
+  absl::StatusOr<Target> again = targetFromJson(targetToJson(target), "t.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_EQ(again->classes.size(), target.classes.size());
+  ASSERT_GT(target.classes.size(), 30u);
+  EXPECT_EQ(again->processors, 108);
+  EXPECT_TRUE(again->areClassesScaled);
+  EXPECT_EQ(again->measuredOn, target.measuredOn);
+  EXPECT_EQ(again->measuredDate, target.measuredDate);
+  const std::string good = targetToJson(target);
+  auto why = [&](const std::string &from, const std::string &to) {
+    return std::string(
+        targetFromJson(replaced(good, from, to), "t.json").status().message());
+  };
+  const std::string no = "'t.json' is no target description: ";
+  EXPECT_EQ(why("\"bytes<=", "\"<="),
+            no + "'kernels.classes[0].where': '<=1048576' is no condition");
+  EXPECT_EQ(why("\"processors\": 108", "\"processors\": 0"),
+            no + "'kernels.processors' isn't a number above zero");
+  EXPECT_EQ(why("\"scaled\": true", "\"scaled\": 1"),
+            no + "'kernels.scaled' isn't true or false");
+  EXPECT_EQ(why("\"classes\"", "\"kinds\""),
+            no + "'kernels.classes' isn't a list");
 }
 
 /// What a second is enough for, from the data sheets.
@@ -174,8 +209,10 @@ TEST(TargetFile, ReadsSchemaOne) {
                                   "bytes_per_second": 1e9}}})",
       "old.json");
   ASSERT_TRUE(target.ok()) << target.status();
-  EXPECT_EQ(target->seconds("Matmul", ProductType::F32, 2'000'000'000, 0), 1);
-  EXPECT_EQ(target->seconds("Conv", ProductType::F32, 1'000'000'000, 0), 1.5);
+  EXPECT_EQ(picoseconds(*target, "Matmul", ProductType::F32, 2'000'000'000, 0),
+            1'000'000'000'000);
+  EXPECT_EQ(picoseconds(*target, "Conv", ProductType::F32, 1'000'000'000, 0),
+            1'500'000'000'000);
   EXPECT_EQ(target->copies[engine("h2d")].bytesPerSecond, 1e10);
 }
 
@@ -254,9 +291,9 @@ TEST(TargetFile, NamesWhatIsWrong) {
             "v4-bf16, v4-amx: the instruction set that was measured");
   EXPECT_NE(why("{").find("'t.json' is no target description: "),
             std::string::npos);
-  EXPECT_EQ(why(replaced(good, "\"schema\": 4", "\"schema\": 9")),
+  EXPECT_EQ(why(replaced(good, "\"schema\": 5", "\"schema\": 9")),
             "'t.json' is no target description: its schema is 9; this tmc "
-            "reads 1 to 4");
+            "reads 1 to 5");
   EXPECT_EQ(why(replaced(good, "\"rooflines\"", "\"roofs\"")),
             "'t.json' is no target description: 'rooflines' isn't an object");
   EXPECT_EQ(why(replaced(good, "\"backend\": \"cpu\"", "\"backend\": \"tpu\"")),
@@ -288,7 +325,7 @@ TEST(Target, TheCpuIsAnInstructionSet) {
     EXPECT_EQ(target->compiledFor(), target->name);
     // The plan is the same for all of them.
     auto cost = [](const Target &of) {
-      return of.picoseconds("Matmul", ProductType::F32, 1 << 30, 1 << 20);
+      return picoseconds(of, "Matmul", ProductType::F32, 1 << 30, 1 << 20);
     };
     EXPECT_EQ(cost(*target), cost(*findTarget("cpu")));
   }

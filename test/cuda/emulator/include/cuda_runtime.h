@@ -115,6 +115,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute,
                                    int device);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+struct cudaDeviceProp {
+  char name[256];
+};
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaMalloc(void **to, size_t bytes);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaHostAlloc(void **to, size_t bytes, unsigned flags);
