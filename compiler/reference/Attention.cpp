@@ -227,11 +227,12 @@ static LogicalResult attention(AttentionOp op, OpCall &call) {
 /// dv = (p m)^T g; dp = m (g v^T); dscore = p (dp - g . out), since the sum of
 /// p dp over a row is g . out; dbias = dscore; times the slope of the cap,
 /// dq = scale dscore k; dk = scale dscore^T q.
-static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
-  Attention<AttentionGradOp> a(op, call);
+template <typename OpTy>
+static void gradients(OpTy op, OpCall &call, Tensor &dq, Tensor &dk,
+                      Tensor &dv) {
+  Attention<OpTy> a(op, call);
   const Tensor &out = call.in(op.getOut()), &grad = call.in(op.getGrad());
   const Tensor &lses = call.in(op.getLse());
-  Tensor &dq = call.out(0), &dk = call.out(1), &dv = call.out(2);
   a.forEachRow([&](int64_t b, int64_t h, int64_t t) {
     double lse = lses.floats[linearIndex({b, h, t}, lses.shape)];
     bool isFilled = a.mayHideRows() && lse == -kInfinity;
@@ -264,10 +265,33 @@ static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
       }
     }
   });
+}
+
+static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
+  gradients(op, call, call.out(0), call.out(1), call.out(2));
+  return success();
+}
+
+/// The heads of dq, dk and dv side by side.
+static LogicalResult packedAttentionGrad(PackedAttentionGradOp op,
+                                         OpCall &call) {
+  Tensor parts[] = {call.in(op.getQ()), call.in(op.getK()), call.in(op.getV())};
+  for (Tensor &part : parts)
+    llvm::fill(part.floats, 0.0);
+  gradients(op, call, parts[0], parts[1], parts[2]);
+  Tensor &packed = call.out(0);
+  const int64_t positions = packed.shape[0] * packed.shape[1];
+  auto to = packed.floats.begin();
+  for (int64_t position = 0; position < positions; ++position)
+    for (const Tensor &part : parts) {
+      const int64_t row = part.shape[2] * part.shape[3];
+      to = std::copy_n(part.floats.begin() + position * row, row, to);
+    }
   return success();
 }
 
 void tmc::reference::addAttention(OpTable &table) {
   table.add<AttentionOp>(attention);
   table.add<AttentionGradOp>(attentionGrad);
+  table.add<PackedAttentionGradOp>(packedAttentionGrad);
 }

@@ -160,6 +160,30 @@ void tmc::reference::addLosses(OpTable &table) {
         return success();
       });
 
+  table.add<CrossEntropyWithGradOp>([](CrossEntropyWithGradOp op,
+                                       OpCall &call) -> LogicalResult {
+    const Tensor &logits = call.in(op.getLogits());
+    double loss = 0;
+    for (int64_t r = 0; r < logits.shape[0]; ++r) {
+      Row row = rowOf(logits, r), classes = row;
+      classes.resize(classesOf(op, row.size()));
+      FailureOr<int64_t> label =
+          labelOf(op, call.in(op.getLabels()), r, classes.size());
+      if (failed(label))
+        return failure();
+      const double lse = logSumExp(classes);
+      if (*label >= 0)
+        loss += lse - classes[*label];
+      FailureOr<Row> gradient = rowGradient(op, call, r, lse, std::move(row));
+      if (failed(gradient))
+        return failure();
+      std::copy(gradient->begin(), gradient->end(),
+                call.out(1).floats.begin() + r * logits.shape[1]);
+    }
+    call.out(0).floats[0] = call.in(op.getWeight()).floats[0] * loss;
+    return success();
+  });
+
   table.add<LinearCrossEntropyOp>([](LinearCrossEntropyOp op, OpCall &call) {
     const Tensor x = call.factor(op.getX(), op.getProductType());
     const Tensor table = call.factor(op.getTable(), op.getProductType());

@@ -161,6 +161,11 @@ SmallVector<unsigned> AttentionOp::getFactors() { return {0, 1, 2}; }
 SmallVector<unsigned> AttentionOp::getRoundedResults() { return {0}; }
 SmallVector<unsigned> AttentionGradOp::getFactors() { return {0, 1, 2, 3, 5}; }
 SmallVector<unsigned> AttentionGradOp::getRoundedResults() { return {0, 1, 2}; }
+bool PackedAttentionGradOp::takesTF32() { return true; }
+SmallVector<unsigned> PackedAttentionGradOp::getFactors() {
+  return {0, 1, 2, 3, 5};
+}
+SmallVector<unsigned> PackedAttentionGradOp::getRoundedResults() { return {0}; }
 
 /// Elements from one batch, head and query of a mask or bias to the next; 0 if
 /// it is broadcast.
@@ -232,6 +237,7 @@ static AttentionParams attentionParams(OpTy op, ArrayRef<MemRefType> inputs) {
           .dropout = dropout,
           .exact = op.getExact(),
           .tf32 = op.getTf32(),
+          .packed = std::is_same_v<OpTy, PackedAttentionGradOp>,
           .rowsPerSample =
               dropout > 0 ? batch / tensorType(op.getSamples()).getDimSize(0)
                           : 1,
@@ -322,10 +328,10 @@ KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
 // nn.attention_grad
 //===----------------------------------------------------------------------===//
 
-LogicalResult
-AttentionGradOp::inferReturnTypes(MLIRContext *context,
-                                  std::optional<Location> loc, Adaptor op,
-                                  SmallVectorImpl<Type> &results) {
+/// The constraints of both forms.
+template <typename Adaptor>
+static LogicalResult checkAttentionGrad(std::optional<Location> loc,
+                                        Adaptor op) {
   if (failed(checkAttention(loc, op)))
     return failure();
   auto q = cast<RankedTensorType>(op.getQ().getType());
@@ -335,6 +341,15 @@ AttentionGradOp::inferReturnTypes(MLIRContext *context,
         loc, "wants out and its gradient of type ", q, " and lse of type ",
         lseType(q), ", and has ", op.getOut().getType(), ", ",
         op.getGrad().getType(), " and ", op.getLse().getType());
+  return success();
+}
+
+LogicalResult
+AttentionGradOp::inferReturnTypes(MLIRContext *context,
+                                  std::optional<Location> loc, Adaptor op,
+                                  SmallVectorImpl<Type> &results) {
+  if (failed(checkAttentionGrad(loc, op)))
+    return failure();
   results.append(
       {op.getQ().getType(), op.getK().getType(), op.getV().getType()});
   if (Value bias = op.getBias())
@@ -342,7 +357,7 @@ AttentionGradOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-static int64_t gradFlops(AttentionGradOp op, int64_t products) {
+template <typename OpTy> static int64_t gradFlops(OpTy op, int64_t products) {
   return scoreCount(op) * perScore(tensorType(op.getQ()), products, 8);
 }
 
@@ -354,18 +369,60 @@ BatchSplit AttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 
-KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
-                                      Backend backend) {
-  KernelCall call = attentionKernel<AttentionGrad>(*this, inputs, 6, backend);
+template <typename OpTy>
+static KernelCall gradKernel(OpTy op, ArrayRef<MemRefType> inputs,
+                             Backend backend) {
+  KernelCall call = attentionKernel<AttentionGrad>(op, inputs, 6, backend);
   if (backend != Backend::Cuda)
     return call;
   // On cuda, dk and dv come from one pass over the scores, dq from a second and
   // dbias from a third; each pass computes its own products q k^T and dout v^T.
   // Tensor cores get exact P and dS as two bf16 numbers. The third pass has no
   // kernel for tensor cores, and takes the longest.
-  if (getBias())
+  if (op.getBias())
     call.products = DType::F32;
-  const bool isSplit = call.products == DType::BF16 && getExact();
-  call.flops = gradFlops(*this, getBias() ? 9 : isSplit ? 10 : 7);
+  const bool isSplit = call.products == DType::BF16 && op.getExact();
+  call.flops = gradFlops(op, op.getBias() ? 9 : isSplit ? 10 : 7);
+  return call;
+}
+
+KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                      Backend backend) {
+  return gradKernel(*this, inputs, backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.packed_attention_grad
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+PackedAttentionGradOp::inferReturnTypes(MLIRContext *context,
+                                        std::optional<Location> loc, Adaptor op,
+                                        SmallVectorImpl<Type> &results) {
+  if (failed(checkAttentionGrad(loc, op)))
+    return failure();
+  RankedTensorType q = tensorType(op.getQ()), k = tensorType(op.getK());
+  if (q.getDimSize(1) != k.getDimSize(1) || op.getBias()) // C9
+    return emitOptionalError(loc, "wants as many queries as keys and no bias, ",
+                             "and has ", q, " and ", k,
+                             op.getBias() ? " and a bias" : "");
+  SmallVector<int64_t> shape(q.getShape());
+  shape[2] += 2 * k.getDimSize(2);
+  results.push_back(q.clone(shape));
+  return success();
+}
+
+int64_t PackedAttentionGradOp::getFlops() { return gradFlops(*this, 5); }
+
+BatchSplit PackedAttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitAttention(*this, batchDims);
+}
+
+bool PackedAttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
+
+KernelCall PackedAttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                            Backend backend) {
+  KernelCall call = gradKernel(*this, inputs, backend);
+  call.outs = {0, -1, -1, -1};
   return call;
 }

@@ -113,4 +113,28 @@ def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
   }];
 }
 
+def NN_PackedAttentionGradOp : NN_InferredOp<"packed_attention_grad", [
+    AttrSizedOperandSegments, NotDifferentiable, StridedKernel, NarrowingTF32]> {
+  let summary = "gradient of attention, as the heads of one tensor";
+  let description = [{
+    `nn.attention_grad` with one result [B, T, H + 2 G, D]: the heads of dq, then
+    those of dk and of dv. So a projection that makes q, k and v at once gets its
+    gradient without a concatenation.
+
+    Constraints: those of `nn.attention_grad`, and
+    - C9: T is S, and there is no bias.
+  }];
+  let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v,
+                            NN_Float:$out, NN_Float:$lse, NN_Float:$grad),
+                       NN_AttentionAttrs<>.operands,
+                       NN_AttentionAttrs<>.arguments);
+  let results = (outs NN_Float:$dqkv);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)?
+    (`groups` `(` $groups^ `)`)? (`prefix` `(` $prefix^ `)`)?
+    (`random` `(` $seed^ `,` $samples `)`)? (`bias` `(` $bias^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 #endif // TMC_DIALECTS_NN_ATTENTION_TD

@@ -171,6 +171,42 @@ KernelCall CrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
       getLogits(), getLabels(), getIgnoreIndex(), getVocabulary(), backend);
 }
 
+LogicalResult CrossEntropyWithGradOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> loc, Adaptor op,
+    SmallVectorImpl<Type> &results) {
+  if (failed(checkLogits(loc, op.getLogits(), op.getVocabulary())))
+    return failure();
+  auto logits = cast<RankedTensorType>(op.getLogits().getType());
+  for (Value scalar : {op.getWeight(), op.getScale()})
+    if (failed(checkLoss(loc, logits.getDimSize(0), logits.getElementType(),
+                         op.getLabels(), scalar, Value()))) // C1
+      return failure();
+  results.push_back(
+      RankedTensorType::get({}, accumulationType(logits.getElementType())));
+  results.push_back(logits);
+  return success();
+}
+
+int64_t CrossEntropyWithGradOp::getFlops() {
+  return 7 * tensorType(getLogits()).getNumElements();
+}
+
+BatchSplit CrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitLoss(batchDims.take_front(2), batchDims.drop_front(2),
+                   {Rejoin::sum(), Rejoin::concat(0)});
+}
+
+SmallVector<std::pair<unsigned, unsigned>>
+CrossEntropyWithGradOp::getOverwrites() {
+  return {{0, 1}};
+}
+
+KernelCall CrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                             Backend backend) {
+  return crossEntropyKernel<CrossEntropyWithGrad>(
+      getLogits(), getLabels(), getIgnoreIndex(), getVocabulary(), backend);
+}
+
 //===----------------------------------------------------------------------===//
 // nn.linear_cross_entropy
 //===----------------------------------------------------------------------===//

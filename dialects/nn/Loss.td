@@ -55,6 +55,28 @@ def NN_CrossEntropyGradOp : NN_InferredOp<"cross_entropy_grad", [
   }];
 }
 
+def NN_CrossEntropyWithGradOp : NN_InferredOp<"cross_entropy_with_grad", [
+    NotDifferentiable, InPlaceKernel]> {
+  let summary = "cross_entropy and its gradient at once";
+  let description = [{
+    The `loss` of `nn.cross_entropy` and the `dlogits` of `nn.cross_entropy_grad`,
+    which may overwrite the logits, from one look at them.
+
+    Constraints:
+    - C1: as for both.
+    - C2: as for both.
+  }];
+  let arguments = (ins NN_Float:$logits, NN_Int:$labels, NN_Float:$weight,
+                       NN_Float:$scale,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<I64Attr>:$vocabulary);
+  let results = (outs NN_Float:$loss, NN_Float:$dlogits);
+  let assemblyFormat = [{
+    $logits `,` $labels `,` $weight `,` $scale attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
     Differentiable, Kernel, RoundingAsReadTF32]> {
   let summary = "cross-entropy of a product, in chunks of rows";

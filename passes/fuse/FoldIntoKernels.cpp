@@ -146,6 +146,19 @@ struct AddToPaddedRows : OpRewritePattern<arith::AddFOp> {
   }
 };
 
+/// Moves what makes `values` before `loss`, if nothing of it depends on the
+/// loss. A gradient whose scale depends on the loss must run after it.
+bool bringBefore(Operation *loss, ArrayRef<Value> values,
+                 PatternRewriter &rewriter) {
+  SetVector<Operation *> needed;
+  for (Value value : values)
+    if (value && !dependsBehind(value, loss, needed))
+      return false;
+  for (Operation *before : needed)
+    rewriter.moveOpBefore(before, loss);
+  return true;
+}
+
 /// A loss in chunks and its gradient become one kernel, which computes the
 /// logits once. Only the gradient may read the log-sum-exps, because the kernel
 /// doesn't store them.
@@ -163,14 +176,8 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         loss.getVocabulary() != op.getVocabulary() ||
         loss.getTf32() != op.getTf32())
       return failure();
-    // If the gradient's scale depends on the loss, the gradient must run after
-    // it.
-    SetVector<Operation *> needed;
-    if (!dependsBehind(op.getScale(), loss, needed) ||
-        (op.getAcc() && !dependsBehind(op.getAcc(), loss, needed)))
+    if (!bringBefore(loss, {op.getScale(), op.getAcc()}, rewriter))
       return failure();
-    for (Operation *before : needed)
-      rewriter.moveOpBefore(before, loss);
     rewriter.setInsertionPoint(loss);
     auto both = LinearCrossEntropyWithGradOp::create(
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
@@ -181,6 +188,82 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
     rewriter.replaceOp(op, both->getResults().drop_front());
     rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());
     rewriter.eraseOp(loss);
+    return success();
+  }
+};
+
+/// The same of whole logits: the kernel reads each row from memory once. Both
+/// must have their final types.
+struct FoldWholeLossIntoGrad : OpRewritePattern<CrossEntropyGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(CrossEntropyGradOp op,
+                                PatternRewriter &rewriter) const override {
+    auto loss = op.getLse().getDefiningOp<CrossEntropyOp>();
+    if (!loss || loss->getBlock() != op->getBlock() ||
+        !loss.getLse().hasOneUse() || loss.getLogits() != op.getLogits() ||
+        loss.getLabels() != op.getLabels() ||
+        loss.getIgnoreIndex() != op.getIgnoreIndex() ||
+        loss.getVocabulary() != op.getVocabulary() ||
+        !bringBefore(loss, op.getScale(), rewriter))
+      return failure();
+    rewriter.setInsertionPoint(loss);
+    auto both = CrossEntropyWithGradOp::create(
+        rewriter, loss.getLoc(), loss.getLogits(), loss.getLabels(),
+        loss.getWeight(), op.getScale(), loss.getIgnoreIndexAttr(),
+        loss.getVocabularyAttr());
+    both->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
+    rewriter.replaceOp(op, both.getDlogits());
+    rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());
+    rewriter.eraseOp(loss);
+    return success();
+  }
+};
+
+/// The result of a gradient of attention, [B, T, G, D], of which `part` is the
+/// rows [B, T, G * D] and which nothing else reads; or null.
+OpResult gradientRows(Value part) {
+  auto rows = part.getDefiningOp<ReshapeOp>();
+  if (!rows || !rows->hasOneUse() || !rows.getInput().hasOneUse())
+    return {};
+  auto result = dyn_cast<OpResult>(rows.getInput());
+  if (!result || !isa<AttentionGradOp>(result.getOwner()))
+    return {};
+  ArrayRef<int64_t> from = tensorType(result).getShape();
+  return tensorType(part).getShape() ==
+                 ArrayRef<int64_t>{from[0], from[1], from[2] * from[3]}
+             ? result
+             : OpResult();
+}
+
+/// The gradients of q, k and v side by side are one result: a model that makes
+/// all three by one product wants them so.
+struct PackAttentionGrad : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConcatOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getDim() != 2 || op.getInputs().size() != 3)
+      return failure();
+    AttentionGradOp grad;
+    for (auto [number, part] : llvm::enumerate(op.getInputs())) {
+      OpResult result = gradientRows(part);
+      if (!result || result.getResultNumber() != number ||
+          (grad && result.getOwner() != grad))
+        return failure();
+      grad = cast<AttentionGradOp>(result.getOwner());
+    }
+    if (grad.getBias() || grad->getBlock() != op->getBlock())
+      return failure();
+    rewriter.setInsertionPoint(grad);
+    auto packed = PackedAttentionGradOp::create(
+        rewriter, grad.getLoc(), grad.getQ(), grad.getK(), grad.getV(),
+        grad.getOut(), grad.getLse(), grad.getGrad(), grad.getMask(),
+        grad.getGroups(), grad.getPrefix(), grad.getSeed(), grad.getSamples(),
+        /*bias=*/Value(), grad.getScaleAttr(), grad.getCausalAttr(),
+        grad.getSoftcapAttr(), grad.getWindowAttr(), grad.getDropoutAttr(),
+        grad.getStreamAttr(), grad.getExactAttr(), grad.getTf32Attr());
+    packed->setDiscardableAttrs(grad->getDiscardableAttrDictionary());
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), packed.getDqkv());
     return success();
   }
 };
@@ -534,16 +617,16 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
         inlineSingleRun(loop);
     });
     RewritePatternSet patterns(c);
-    patterns
-        .add<AddToPaddedRows, FoldAccumulator, FoldLossIntoGrad, FoldWidening,
-             FoldRounding, MarkUnread<LinearCrossEntropyGradOp>,
-             MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
-             FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
-             FoldNeutral<arith::SubFOp, 0, false>,
-             FoldNeutral<arith::MulFOp, 1, true>,
-             FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes,
-             MergeBroadcasts, FoldSumOfBroadcast, SplitReduction, FoldSameShape,
-             ExpandPower, CompareRectified>(c);
+    patterns.add<
+        AddToPaddedRows, FoldAccumulator, FoldLossIntoGrad, PackAttentionGrad,
+        FoldWidening, FoldRounding, MarkUnread<LinearCrossEntropyGradOp>,
+        MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
+        FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
+        FoldNeutral<arith::SubFOp, 0, false>,
+        FoldNeutral<arith::MulFOp, 1, true>,
+        FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes, MergeBroadcasts,
+        FoldSumOfBroadcast, SplitReduction, FoldSameShape, ExpandPower,
+        CompareRectified>(c);
     auto splats = [&]<typename OpTy>(auto compute) {
       patterns.add(
           std::make_unique<FoldSplats<OpTy, decltype(compute)>>(c, compute));
@@ -553,8 +636,15 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
     splats.operator()<arith::MulFOp>([](double a, double b) { return a * b; });
     splats.operator()<arith::DivFOp>([](double a, double b) { return a / b; });
     ReshapeOp::getCanonicalizationPatterns(patterns, c);
+    apply(std::move(patterns));
+    RewritePatternSet last(c);
+    last.add<FoldWholeLossIntoGrad>(c);
+    apply(std::move(last));
+  }
+
+  void apply(RewritePatternSet patterns) {
     GreedyRewriteConfig config;
-    config.enableFolding(false); // Only the patterns above.
+    config.enableFolding(false); // Only the patterns.
     config.enableConstantCSE(false);
     if (failed(
             applyPatternsGreedily(getOperation(), std::move(patterns), config)))

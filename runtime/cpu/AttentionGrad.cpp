@@ -209,16 +209,15 @@ public:
       : p(whole.p), whole(whole), operands(whole.operands), m(p, memory),
         dbias(dbias), depth(p.headDim), chunk(attentionChunk(p)),
         perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
-        keyStride(p.kvHeads * depth), inPlace(p.type == DType::F32),
-        batch(batch), kvHead(kvHead), firstHead(kvHead * perKey) {}
+        inPlace(p.type == DType::F32), batch(batch), kvHead(kvHead),
+        firstHead(kvHead * perKey) {}
 
   void run() {
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
       addChunk(s0);
     for (int64_t h = 0; !inPlace && h < perKey; ++h)
       narrowRows(m.dq + h * p.queries * depth, depth, p.queries, depth,
-                 whole.dq.shifted(batch * p.queries * queryStride +
-                                  (firstHead + h) * depth));
+                 whole.dq.shifted(dqAt(p, batch, 0, firstHead + h)));
   }
 
 private:
@@ -229,12 +228,11 @@ private:
     int64_t written = 0; // rows of dk and dv that hold a sum
   };
   // Elements from row to row of the sums of gradients.
-  int64_t dqStride() const { return inPlace ? queryStride : depth; }
-  int64_t dkStride() const { return inPlace ? keyStride : depth; }
+  int64_t queryRow() const { return inPlace ? dqStride(p) : depth; }
+  int64_t keyRow() const { return inPlace ? dkStride(p) : depth; }
 
   void addChunk(int64_t s0) {
     const int64_t here = std::min(chunk, p.keys - s0);
-    const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
     const gemm::Matrix kRows =
         whole.k.shifted(batch * p.k.batch + kvHead * p.k.head).at(s0, 0);
     const gemm::Matrix vRows =
@@ -242,14 +240,14 @@ private:
     gemm::packA(kRows, here, depth, m.keysRows);
     gemm::packA(vRows, here, depth, m.valuesRows);
     gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
-    const StoredRows dkTo = whole.dk.row(s0).shifted(keyBase);
-    const StoredRows dvTo = whole.dv.row(s0).shifted(keyBase);
+    const StoredRows dkTo = whole.dk.shifted(dkAt(p, batch, s0, kvHead));
+    const StoredRows dvTo = whole.dv.shifted(dkAt(p, batch, s0, kvHead));
     Chunk keys{s0, here, inPlace ? dkTo.floats() : m.dk,
                inPlace ? dvTo.floats() : m.dv};
     for (int64_t head = firstHead; head < firstHead + perKey; ++head)
       for (int64_t q0 = 0; q0 < p.queries; q0 += kPanelN)
         addPanel(keys, head, q0);
-    const int64_t written = keys.written, stride = dkStride();
+    const int64_t written = keys.written, stride = keyRow();
     zeroRows(keys.dk + written * stride, here - written, depth, stride);
     zeroRows(keys.dv + written * stride, here - written, depth, stride);
     if (!inPlace) {
@@ -267,13 +265,12 @@ private:
     const int64_t first = cpu::firstKey(p, q0) / chunk * chunk;
     if (s0 < first)
       return;
-    const int64_t base = batch * p.queries * queryStride + head * depth;
     float *dqRows = inPlace
-                        ? whole.dq.row(q0).shifted(base).floats()
+                        ? whole.dq.shifted(dqAt(p, batch, q0, head)).floats()
                         : m.dq + ((head - firstHead) * p.queries + q0) * depth;
     if (keys <= 0) {
       if (s0 == first)
-        zeroRows(dqRows, queries, depth, dqStride());
+        zeroRows(dqRows, queries, depth, queryRow());
       return;
     }
     packPanel(head, q0, queries);
@@ -303,15 +300,15 @@ private:
               m.probabilities + rows * kPanelN, 0.0f);
     std::fill(m.gradients + keys * kPanelN, m.gradients + rows * kPanelN, 0.0f);
     addRows(m.probabilities, rows, c.written, queries, m.doutRows, depth, c.dv,
-            dkStride());
+            keyRow());
     addRows(m.gradients, rows, c.written, queries, m.queryRows, depth, c.dk,
-            dkStride());
+            keyRow());
     c.written = std::max(c.written, rows);
     for (int64_t d = 0; d < depth; d += kPanelM)
       gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
                   m.keysColumns + d * here, m.gradients,
                   m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
-    cpu::transposePanel(m.queryGradient, depth, queries, dqRows, dqStride(),
+    cpu::transposePanel(m.queryGradient, depth, queries, dqRows, queryRow(),
                         s0 > first);
   }
 
@@ -357,7 +354,8 @@ private:
   const AttentionExtras &operands;
   const Pieces m;
   float *const dbias;
-  const int64_t depth, chunk, perKey, queryStride, keyStride;
+  const int64_t depth, chunk, perKey;
+  const int64_t queryStride; // of out and dout
   const bool inPlace;
   const int64_t batch, kvHead, firstHead;
 };
@@ -377,7 +375,7 @@ Status AttentionGrad::prepare(Device &) {
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   const int64_t queryStride = p.heads * p.headDim;
-  const int64_t keyStride = p.kvHeads * p.headDim;
+  const AttentionGradResults results(p, outs);
   auto in = [&](size_t i, int64_t stride) {
     return gemm::Matrix{operand(ins, i), stride, 1, p.type};
   };
@@ -389,9 +387,9 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                     in(5, queryStride),
                     static_cast<const float *>(operand(ins, 4)),
                     AttentionExtras::of(ins, 6),
-                    {result(outs, 0), queryStride, p.type},
-                    {result(outs, 1), keyStride, p.type},
-                    {result(outs, 2), keyStride, p.type}};
+                    {results.dq, dqStride(p), p.type},
+                    {results.dk, dkStride(p), p.type},
+                    {results.dv, dkStride(p), p.type}};
   const int64_t workerBytes = attentionGradWorkerBytes(p);
   float *const dbias = static_cast<float *>(result(outs, 3));
   const int64_t parts = attentionGradParts(p);

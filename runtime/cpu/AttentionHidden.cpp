@@ -54,7 +54,7 @@ template <typename T> struct Operands {
   }
 
   int64_t kvHeadOf(int64_t head) const { return head / (p.heads / p.kvHeads); }
-  /// The index of a query's row in out, dout and dq.
+  /// The index of a query's row in out and dout.
   int64_t outRow(int64_t batch, int64_t head, int64_t query) const {
     return ((batch * p.queries + query) * p.heads + head) * p.headDim;
   }
@@ -242,7 +242,8 @@ void addHiddenGradients(Stream &stream, const AttentionParams &p, In ins,
     using T = decltype(like);
     const auto o = Operands<T>::ofGradient(p, ins);
     FilledRow *const rows = static_cast<FilledRow *>(scratch);
-    T *const dq = static_cast<T *>(result(outs, 0));
+    const AttentionGradResults results(p, outs);
+    T *const dq = static_cast<T *>(results.dq);
     parallelFor(stream, p.batch * p.heads, [&](int64_t tile, int64_t) {
       const int64_t batch = tile / p.heads, head = tile % p.heads;
       for (int64_t query = 0; query < p.queries; ++query) {
@@ -251,12 +252,12 @@ void addHiddenGradients(Stream &stream, const AttentionParams &p, In ins,
         FilledRow &row = rows[o.rowNumber(batch, head, query)];
         row = o.softmax(batch, head, query);
         queryGradient(o, batch, head, query, row,
-                      dq + o.outRow(batch, head, query));
+                      dq + dqAt(p, batch, query, head));
       }
     });
     const int64_t perKey = p.heads / p.kvHeads;
-    T *const dk = static_cast<T *>(result(outs, 1));
-    T *const dv = static_cast<T *>(result(outs, 2));
+    T *const dk = static_cast<T *>(results.dk);
+    T *const dv = static_cast<T *>(results.dv);
     parallelFor(stream, p.batch * p.kvHeads, [&](int64_t tile, int64_t) {
       const int64_t batch = tile / p.kvHeads, kvHead = tile % p.kvHeads;
       const float *lse =
@@ -265,8 +266,7 @@ void addHiddenGradients(Stream &stream, const AttentionParams &p, In ins,
       if (std::find(lse, end, -kInfinity) == end)
         return;
       for (int64_t key = 0; key < p.keys; ++key) {
-        const int64_t at =
-            ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
+        const int64_t at = dkAt(p, batch, key, kvHead);
         keyGradients(o, batch, kvHead, key, rows, dk + at, dv + at);
       }
     });

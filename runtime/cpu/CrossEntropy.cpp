@@ -108,6 +108,10 @@ float weightedLoss(Stream &stream, const LabelRule &rule, const void *labels,
   return float(total * weight);
 }
 namespace {
+bool isCounted(const CrossEntropyParams &p, int64_t label) {
+  return label != p.ignoreIndex && label >= 0 && label < p.vocabulary;
+}
+
 /// Calls f with a value of the type of the logits.
 template <typename F> void withLogits(DType type, F &&f) {
   if (type == DType::F32)
@@ -153,6 +157,46 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   *loss = accumulate ? *loss + total : total;
 }
 
+struct CrossEntropyWithGrad::State {};
+CrossEntropyWithGrad::CrossEntropyWithGrad(const Params &params)
+    : params_(params) {}
+CrossEntropyWithGrad::~CrossEntropyWithGrad() = default;
+
+Status CrossEntropyWithGrad::prepare(Device &) {
+  return cpu::requireScratch("cross_entropy_with_grad",
+                             scratchCap(params_, Backend::Cpu),
+                             params_.scratchBytes);
+}
+
+void CrossEntropyWithGrad::run(Stream &stream, In ins, Out outs, void *scratch,
+                               bool) {
+  const Params &p = params_;
+  const void *labels = operand(ins, 1);
+  const float weight = *static_cast<const float *>(operand(ins, 2));
+  const float scale = *static_cast<const float *>(operand(ins, 3));
+  float *losses = static_cast<float *>(scratch);
+  cpu::withLogits(p.type, [&](auto like) {
+    using T = decltype(like);
+    const T *logits = static_cast<const T *>(operand(ins, 0));
+    T *dlogits = static_cast<T *>(result(outs, 1));
+    parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
+      const T *row = logits + r * p.width();
+      T *out = dlogits + r * p.width();
+      const int64_t label = cpu::indexAt(labels, p.labelType, r);
+      const bool counts = cpu::isCounted(p, label);
+      if (counts) {
+        const float lse = cpu::rowLogSumExp(row, p.vocabulary);
+        losses[r] = lse - loadLanes<1>(row + label);
+        cpu::rowGradient(row, out, p.vocabulary, label, lse, scale);
+      }
+      std::fill(counts ? out + p.vocabulary : out, out + p.width(), T{});
+    });
+  });
+  const cpu::LabelRule rule{p.labelType, p.vocabulary, p.ignoreIndex};
+  *static_cast<float *>(result(outs, 0)) =
+      cpu::weightedLoss(stream, rule, labels, p.rows, losses, weight);
+}
+
 struct CrossEntropyGrad::State {};
 CrossEntropyGrad::CrossEntropyGrad(const Params &params) : params_(params) {}
 CrossEntropyGrad::~CrossEntropyGrad() = default;
@@ -171,8 +215,7 @@ void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
     parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
       const int64_t label = cpu::indexAt(labels, p.labelType, r);
       T *out = dlogits + r * p.width();
-      const bool counts =
-          label != p.ignoreIndex && label >= 0 && label < p.vocabulary;
+      const bool counts = cpu::isCounted(p, label);
       if (counts)
         cpu::rowGradient(logits + r * p.width(), out, p.vocabulary, label,
                          lse[r], scale);

@@ -256,8 +256,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     const int64_t key = key0 + row0 + i;
     if (key >= p.keys)
       continue;
-    const int64_t at =
-        ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
+    const int64_t at = dkAt(p, batch, key, kvHead);
     dk.writeRow(i, StoredOut{o.dk, p.type}.shifted(at), p.headDim);
     dv.writeRow(i, StoredOut{o.dv, p.type}.shifted(at), p.headDim);
   }
@@ -304,9 +303,9 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
 #pragma unroll
   for (int i = 0; i < kPer; ++i) {
     const int64_t query = query0 + row0 + i;
-    const int64_t row = (batch * p.queries + query) * p.heads + head;
     if (query < p.queries)
-      dq.writeRow(i, StoredOut{o.dq, p.type}.shifted(row * p.headDim),
+      dq.writeRow(i,
+                  StoredOut{o.dq, p.type}.shifted(dqAt(p, batch, query, head)),
                   p.headDim);
   }
 }
@@ -481,6 +480,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       attentionDroppedBytes(p) > 0
           ? reinterpret_cast<uint32_t *>(hidden + attentionHiddenBytes(p))
           : nullptr;
+  const AttentionGradResults results(p, outs);
   const cuda::GradOperands operands{operand(ins, 0),
                                     operand(ins, 1),
                                     operand(ins, 2),
@@ -489,9 +489,9 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                                     static_cast<const float *>(operand(ins, 4)),
                                     AttentionExtras::of(ins, 6),
                                     static_cast<float *>(scratch),
-                                    result(outs, 0),
-                                    result(outs, 1),
-                                    result(outs, 2),
+                                    results.dq,
+                                    results.dk,
+                                    results.dv,
                                     static_cast<float *>(result(outs, 3)),
                                     slices,
                                     dropped};

@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(kHiddenBlock)
                 .onProduct,
             k);
   }
-  sum.store(StoredOut{o.dq, p.type}.shifted(rows.outAt(batch, head, query)),
+  sum.store(StoredOut{o.dq, p.type}.shifted(dqAt(p, batch, query, head)),
             p.headDim);
   if (threadIdx.x % kWarp == 0)
     filled[number] = row;
@@ -233,8 +233,9 @@ __global__ void __launch_bounds__(kHiddenBlock)
     }
   if (!any)
     return;
-  const StoredOut dk = StoredOut{o.dk, p.type}.shifted(number * p.headDim);
-  const StoredOut dv = StoredOut{o.dv, p.type}.shifted(number * p.headDim);
+  const int64_t at = dkAt(p, batch, key, kvHead);
+  const StoredOut dk = StoredOut{o.dk, p.type}.shifted(at);
+  const StoredOut dv = StoredOut{o.dv, p.type}.shifted(at);
   onKey.add(1, Channels::load({dk.data, p.type}, p.headDim));
   onValue.add(1, Channels::load({dv.data, p.type}, p.headDim));
   onKey.store(dk, p.headDim);

@@ -14,6 +14,9 @@ namespace cuda {
 namespace {
 
 constexpr int kBlock = 256;
+/// Threads of a row of logits. Two rows are on a multiprocessor, so that a
+/// second read of a row of a large vocabulary finds it in the card's cache.
+constexpr int kRowBlock = 1024;
 
 /// Whether a row counts; if it does, `label` is in the vocabulary.
 __device__ bool labelCounts(const LabelRule &rule, int64_t row,
@@ -51,21 +54,17 @@ struct TopAndSum {
   }
 };
 
-/// A thread takes every kBlock-th vector of columns, and one of those behind
-/// the last vector; the threads' maxima and sums are combined in halves.
+/// A row's log-sum-exp, in all threads. A thread takes every kRowBlock-th
+/// vector of columns, and one of those behind the last vector; the threads'
+/// maxima and sums are combined in halves.
 template <bool Whole>
-__global__ void __launch_bounds__(kBlock)
-    lossOfRow(LabelRule rule, StoredIn logits, float *lse, float *losses,
-              DeviceFault *fault) {
-  __shared__ float shared[kBlock];
-  const int64_t row = blockIdx.x;
-  const StoredIn x = logits.shifted(row * rule.width);
-
+__device__ float logSumExp(const LabelRule &rule, const StoredIn &x) {
+  __shared__ float shared[kRowBlock];
   TopAndSum own;
   x.visit([&](auto *at) {
     const int64_t whole = rule.vocabulary / kVector * kVector;
     for (int64_t i = kVector * int64_t(threadIdx.x); i < whole;
-         i += kVector * kBlock) {
+         i += kVector * kRowBlock) {
       float run[kVector];
       loadVector<Whole>(at + i, kVector, run);
       own.add(run);
@@ -78,16 +77,30 @@ __global__ void __launch_bounds__(kBlock)
   const float top = blockReduce(own.top, shared, MaxOp{});
   own.raise(top);
   const float sum = blockReduce(own.sum, shared, AddOp{});
+  return top == -INFINITY && sum == 0 ? top : top + logf(sum);
+}
+
+/// Writes the loss of a row with this log-sum-exp; for one thread.
+__device__ void writeLoss(const LabelRule &rule, const StoredIn &x, float lse,
+                          float *losses, DeviceFault *fault) {
+  const int64_t row = rule.firstRow + blockIdx.x;
+  int64_t label = 0;
+  const bool counts = labelCounts(rule, blockIdx.x, label);
+  if (!counts && label != rule.ignoreIndex)
+    reportFault(fault, row, label, rule.vocabulary);
+  losses[row] = counts ? lse - x.at(label) : 0.0f;
+}
+
+template <bool Whole>
+__global__ void __launch_bounds__(kRowBlock)
+    lossOfRow(LabelRule rule, StoredIn logits, float *lse, float *losses,
+              DeviceFault *fault) {
+  const StoredIn x = logits.shifted(blockIdx.x * rule.width);
+  const float total = logSumExp<Whole>(rule, x);
   if (threadIdx.x != 0)
     return;
-
-  const float total = top == -INFINITY && sum == 0 ? top : top + logf(sum);
-  int64_t label = 0;
-  const bool counts = labelCounts(rule, row, label);
-  if (!counts && label != rule.ignoreIndex)
-    reportFault(fault, rule.firstRow + row, label, rule.vocabulary);
-  lse[rule.firstRow + row] = total;
-  losses[rule.firstRow + row] = counts ? total - x.at(label) : 0.0f;
+  lse[rule.firstRow + blockIdx.x] = total;
+  writeLoss(rule, x, total, losses, fault);
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -108,18 +121,13 @@ __global__ void __launch_bounds__(kBlock)
 // No __restrict__: dlogits may be the logits. A narrower element overwrites an
 // earlier one, so each round is read completely before it is written.
 template <typename T, bool Whole>
-__global__ void __launch_bounds__(kBlock)
-    gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
-                  const float *scale, T *dlogits, int64_t stride) {
+__device__ void writeGradient(const LabelRule &rule, const StoredIn &x,
+                              float shift, float factor, T *dx) {
   constexpr int N = Whole ? kVector : 1;
-  const int64_t row = blockIdx.x;
-  const StoredIn x = logits.shifted(row * rule.width);
-  T *dx = dlogits + row * stride;
   int64_t label = 0;
-  const bool counts = labelCounts(rule, row, label);
-  const float shift = lse[rule.firstRow + row], factor = *scale;
+  const bool counts = labelCounts(rule, blockIdx.x, label);
   x.visit([&](auto *at) {
-    for (int64_t i0 = 0; i0 < rule.width; i0 += N * kBlock) {
+    for (int64_t i0 = 0; i0 < rule.width; i0 += N * kRowBlock) {
       const int64_t i = i0 + N * int64_t(threadIdx.x);
       float p[N] = {};
       if (i < rule.vocabulary && counts) {
@@ -147,6 +155,29 @@ __global__ void __launch_bounds__(kBlock)
   });
 }
 
+template <typename T, bool Whole>
+__global__ void __launch_bounds__(kRowBlock)
+    gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
+                  const float *scale, T *dlogits, int64_t stride) {
+  writeGradient<T, Whole>(rule, logits.shifted(blockIdx.x * rule.width),
+                          lse[rule.firstRow + blockIdx.x], *scale,
+                          dlogits + blockIdx.x * stride);
+}
+
+template <typename T, bool Whole>
+__global__ void __launch_bounds__(kRowBlock)
+    lossAndGradientOfRow(LabelRule rule, StoredIn logits, float *losses,
+                         const float *scale, T *dlogits, int64_t stride,
+                         DeviceFault *fault) {
+  const StoredIn x = logits.shifted(blockIdx.x * rule.width);
+  const float lse = logSumExp<Whole>(rule, x);
+  // The label's logit is read before it may be overwritten.
+  if (threadIdx.x == 0)
+    writeLoss(rule, x, lse, losses, fault);
+  __syncthreads();
+  writeGradient<T, Whole>(rule, x, lse, *scale, dlogits + blockIdx.x * stride);
+}
+
 /// A thread takes a column: neighbouring threads read neighbouring elements,
 /// and the rows are added in order.
 template <typename T>
@@ -168,7 +199,7 @@ void rowLosses(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                int64_t rows, float *lse, float *losses) {
   auto *kernel =
       areWhole(rule.width, {logits.data}) ? lossOfRow<true> : lossOfRow<false>;
-  launch(queue, kernel, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
+  launch(queue, kernel, dim3(unsigned(rows)), dim3(kRowBlock), 0, rule, logits,
          lse, losses, queue.device().fault());
 }
 
@@ -187,8 +218,23 @@ void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                            areWhole(rule.width, {logits.data})
                        ? gradientOfRow<T, true>
                        : gradientOfRow<T, false>;
-    launch(queue, kernel, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
-           lse, scale, static_cast<T *>(dlogits.data), dlogits.stride);
+    launch(queue, kernel, dim3(unsigned(rows)), dim3(kRowBlock), 0, rule,
+           logits, lse, scale, static_cast<T *>(dlogits.data), dlogits.stride);
+  });
+}
+
+void rowLossesAndGradients(Queue &queue, const LabelRule &rule,
+                           const StoredIn &logits, int64_t rows, float *losses,
+                           const float *scale, const StoredRows &dlogits) {
+  withStored(dlogits.type, [&](auto element) {
+    using T = decltype(element);
+    auto *kernel = areWhole(dlogits.stride, {dlogits.data}) &&
+                           areWhole(rule.width, {logits.data})
+                       ? lossAndGradientOfRow<T, true>
+                       : lossAndGradientOfRow<T, false>;
+    launch(queue, kernel, dim3(unsigned(rows)), dim3(kRowBlock), 0, rule,
+           logits, losses, scale, static_cast<T *>(dlogits.data),
+           dlogits.stride, queue.device().fault());
   });
 }
 
@@ -228,6 +274,34 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   cuda::weightedLoss(queue, losses, p.rows,
                      static_cast<const float *>(operand(ins, 2)),
                      static_cast<float *>(result(outs, 0)), accumulate);
+}
+
+struct CrossEntropyWithGrad::State : cuda::Prepared {};
+CrossEntropyWithGrad::CrossEntropyWithGrad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+CrossEntropyWithGrad::~CrossEntropyWithGrad() = default;
+
+Status CrossEntropyWithGrad::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return cuda::requireScratch("cross_entropy_with_grad",
+                              scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void CrossEntropyWithGrad::run(Stream &stream, In ins, Out outs, void *scratch,
+                               bool) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "cross_entropy_with_grad");
+  float *losses = static_cast<float *>(scratch);
+  const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
+                             p.ignoreIndex,   0,           p.width()};
+  cuda::rowLossesAndGradients(queue, rule, {operand(ins, 0), p.type}, p.rows,
+                              losses,
+                              static_cast<const float *>(operand(ins, 3)),
+                              {result(outs, 1), p.type, p.width()});
+  cuda::weightedLoss(queue, losses, p.rows,
+                     static_cast<const float *>(operand(ins, 2)),
+                     static_cast<float *>(result(outs, 0)), false);
 }
 
 struct CrossEntropyGrad::State : cuda::Prepared {};

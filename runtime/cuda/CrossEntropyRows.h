@@ -1,7 +1,7 @@
 //===- CrossEntropyRows.h - launches of the losses on cuda ------*- C++ -*-===//
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
-// linear_cross_entropy. A block takes a row; its threads read it once. Rows of
+// linear_cross_entropy. A block takes a row. Rows of
 // logits are contiguous; logits and their gradient are f32, bf16 or f16.
 //
 //===----------------------------------------------------------------------===//
@@ -47,6 +47,11 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
 void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   int64_t rows, const float *lse, const float *scale,
                   const StoredRows &dlogits);
+
+/// The losses and the gradients at once; the log-sum-exps aren't kept.
+void rowLossesAndGradients(Queue &queue, const LabelRule &rule,
+                           const StoredIn &logits, int64_t rows, float *losses,
+                           const float *scale, const StoredRows &dlogits);
 
 /// sums[v] (+)= values[0, v] + values[1, v] + ..., in this order.
 void addRows(Queue &queue, const StoredRows &values, int64_t rows,

@@ -244,9 +244,7 @@ LinearCrossEntropyWithGrad::LinearCrossEntropyWithGrad(const Params &params)
 LinearCrossEntropyWithGrad::~LinearCrossEntropyWithGrad() = default;
 
 Status LinearCrossEntropyWithGrad::prepare(Device &device) {
-  Params without = params_; // Without the log-sum-exps, which come first.
-  without.scratchBytes -= alignScratch(params_.rows * 4);
-  return state_->prepare("linear_cross_entropy_with_grad", device, without,
+  return state_->prepare("linear_cross_entropy_with_grad", device, params_,
                          true);
 }
 
@@ -254,9 +252,7 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
                                      void *scratch, bool accumulate) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "linear_cross_entropy_with_grad");
-  float *lse = static_cast<float *>(scratch);
-  const cuda::Pieces pieces(p, static_cast<char *>(scratch) +
-                                   alignScratch(p.rows * 4));
+  const cuda::Pieces pieces(p, scratch);
   const void *x = operand(ins, 0);
   const void *w = operand(ins, 1);
   const cuda::Products::Gradients to{
@@ -269,10 +265,9 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
     const cuda::StoredIn logits{pieces.logits, DType::F32};
     state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
                        rows, pieces);
-    cuda::rowLosses(queue, rule, logits, rows, lse, pieces.losses);
-    cuda::rowGradients(queue, rule, logits, rows, lse,
-                       static_cast<const float *>(operand(ins, 4)),
-                       cuda::gradientOf(p, pieces));
+    cuda::rowLossesAndGradients(queue, rule, logits, rows, pieces.losses,
+                                static_cast<const float *>(operand(ins, 4)),
+                                cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
   }
   cuda::weightedLoss(queue, pieces.losses, p.rows,

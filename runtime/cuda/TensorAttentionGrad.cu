@@ -149,8 +149,7 @@ __device__ void writeKeys(const AttentionParams &p, const GradOperands &o,
     const int64_t key = key0 + half;
     if (key >= p.keys)
       continue;
-    const int64_t at =
-        ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
+    const int64_t at = dkAt(p, batch, key, kvHead);
     writeSums(dk, half, float(p.scale), p.headDim,
               static_cast<Stored *>(o.dk) + at, lane);
     writeSums(dv, half, 1.0f, p.headDim, static_cast<Stored *>(o.dv) + at,
@@ -338,10 +337,10 @@ __global__ void __launch_bounds__(kTensorThreads)
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int64_t query = query0 + row0 + 8 * half;
-    const int64_t row = (batch * p.queries + query) * p.heads + head;
     if (query < p.queries)
       writeSums(dq, half, float(p.scale), p.headDim,
-                static_cast<Stored *>(o.dq) + row * p.headDim, lane);
+                static_cast<Stored *>(o.dq) + dqAt(p, batch, query, head),
+                lane);
   }
 }
 

@@ -80,6 +80,8 @@ struct AttentionParams {
   /// TF32 when they are multiplied, in heads of up to kMostTensorChannels. The
   /// cpu multiplies f32.
   bool tf32 = false;
+  /// Of the gradient: dq, dk and dv are the heads of one result.
+  bool packed = false;
   int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
   uint32_t stream;       // of the random numbers
   int64_t scratchBytes = 0;
@@ -92,8 +94,27 @@ struct AttentionParams {
                                 biasQueryStride),
                    TMC_OPTIONAL(fill, fillKind),
                    TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout),
-                   TMC_OPTIONAL(exact, tf32), TMC_GIVEN(rowsPerSample, stream))
+                   TMC_OPTIONAL(exact, tf32), TMC_OPTIONAL(packed),
+                   TMC_GIVEN(rowsPerSample, stream))
 };
+
+/// Elements of dq from one query to the next, and of dk and dv from one key to
+/// the next.
+TMC_HD inline int64_t dqStride(const AttentionParams &p) {
+  return (p.heads + (p.packed ? 2 * p.kvHeads : 0)) * p.headDim;
+}
+TMC_HD inline int64_t dkStride(const AttentionParams &p) {
+  return p.packed ? dqStride(p) : p.kvHeads * p.headDim;
+}
+/// The first element of a query's head in dq, and of a key's in dk and dv.
+TMC_HD inline int64_t dqAt(const AttentionParams &p, int64_t batch,
+                           int64_t query, int64_t head) {
+  return (batch * p.queries + query) * dqStride(p) + head * p.headDim;
+}
+TMC_HD inline int64_t dkAt(const AttentionParams &p, int64_t batch, int64_t key,
+                           int64_t kvHead) {
+  return (batch * p.keys + key) * dkStride(p) + kvHead * p.headDim;
+}
 
 /// The largest headDim of cuda's kernels for tensor cores.
 constexpr int64_t kMostTensorChannels = 128;
@@ -165,7 +186,8 @@ public:
 /// ins: q, k, v, out, lse, dout [B, T, H, D], mask, groups, prefix, seed,
 /// samples, bias.
 /// outs: dq [B, T, H, D], dk, dv [B, S, Hkv, D], dbias as bias (if any), all
-///       contiguous.
+///       contiguous; if packed, dq, dk and dv are the heads of the first one
+///       [B, T, H + 2 Hkv, D], T is S, and there is no bias.
 class AttentionGrad : public Kernel {
 public:
   using Params = AttentionParams;
@@ -175,6 +197,20 @@ public:
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cudaLaunches(const Params &params, Wanted);
   TMC_KERNEL(AttentionGrad)
+};
+
+/// Where dq, dk and dv begin.
+struct AttentionGradResults {
+  void *dq, *dk, *dv;
+
+  AttentionGradResults(const AttentionParams &p, Out outs)
+      : dq(result(outs, 0)), dk(result(outs, 1)), dv(result(outs, 2)) {
+    if (!p.packed)
+      return;
+    const int64_t headBytes = p.headDim * sizeOf(p.type);
+    dk = static_cast<char *>(dq) + p.heads * headBytes;
+    dv = static_cast<char *>(dk) + p.kvHeads * headBytes;
+  }
 };
 
 /// Blocks of the cpu kernels: the most queries of a panel, panels of a group,

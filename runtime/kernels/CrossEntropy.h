@@ -66,6 +66,24 @@ public:
   TMC_KERNEL(CrossEntropyGrad)
 };
 
+/// The two kernels above in one: a row of logits is read from memory once, and
+/// again from a cache. The bits are theirs.
+/// ins: logits, labels, weight, scale (dloss * weight).
+/// outs: loss, dlogits [rows, width] (may be the logits' buffer).
+class CrossEntropyWithGrad : public Kernel {
+public:
+  using Params = CrossEntropyParams;
+  static constexpr bool takes(const Params &params, Backend) {
+    return takesLogits(params.type);
+  }
+  /// The losses of the rows.
+  static int64_t scratchCap(const Params &params, Backend) {
+    return alignScratch(params.rows * 4);
+  }
+  static int64_t cudaLaunches(const Params &, Wanted) { return 2; }
+  TMC_KERNEL(CrossEntropyWithGrad)
+};
+
 /// The loss of logits = x w^T (+ bias), computed `chunkRows` rows at a time, so
 /// that at most chunkRows * vocabulary logits exist at once. On the cpu, if
 /// chunkRows is a multiple of kExactChunkRows, the bits are those of a
@@ -176,14 +194,14 @@ public:
   static constexpr bool takes(const Params &params, Backend backend) {
     return takesLinear(params, backend);
   }
-  /// The log-sum-exps, an internal value, are in scratch too.
+  /// The cpu's log-sum-exps, an internal value, are in scratch too.
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend) +
-           alignScratch(params.rows * 4);
+           (backend == Backend::Cpu ? alignScratch(params.rows * 4) : 0);
   }
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return params.chunks() *
-               (3 + wanted[1] + wanted[2] + (params.bias && wanted[3])) +
+               (2 + wanted[1] + wanted[2] + (params.bias && wanted[3])) +
            1;
   }
   static int64_t unalignedProducts(const Params &params) {

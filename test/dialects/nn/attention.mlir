@@ -260,3 +260,30 @@ func.func @attention_c8(%q: tensor<2x3x4x8xbf16>, %k: tensor<2x5x2x8xbf16>, %v: 
   %0:2 = nn.attention %q, %k, %v {scale = 1.0, tf32} : (tensor<2x3x4x8xbf16>, tensor<2x5x2x8xbf16>, tensor<2x5x2x8xbf16>) -> (tensor<2x3x4x8xbf16>, tensor<2x4x3xf32>)
   return
 }
+
+// -----
+
+func.func @packed_attention_grad_c9_keys(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>, %l: tensor<2x4x3xf32>) {
+  // expected-error @below {{wants as many queries as keys and no bias, and has 'tensor<2x3x4x8xf32>' and 'tensor<2x5x2x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.packed_attention_grad %q, %k, %v, %q, %l, %q {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x3x4x8xf32>) -> (tensor<2x3x8x8xf32>)
+  return
+}
+
+// -----
+
+func.func @packed_attention_grad_c9_bias(%q: tensor<2x3x4x8xf32>, %l: tensor<2x4x3xf32>, %b: tensor<1x4x3x3xf32>) {
+  // expected-error @below {{and has 'tensor<2x3x4x8xf32>' and 'tensor<2x3x4x8xf32>' and a bias}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.packed_attention_grad %q, %q, %q, %q, %l, %q bias(%b) {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x3x4x8xf32>, tensor<1x4x3x3xf32>) -> (tensor<2x3x12x8xf32>)
+  return
+}
+
+// -----
+
+func.func @packed_attention_grad_c5(%q: tensor<2x3x4x8xf32>, %l: tensor<2x3x4xf32>) {
+  // expected-error @below {{wants out and its gradient of type 'tensor<2x3x4x8xf32>' and lse of type 'tensor<2x4x3xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.packed_attention_grad %q, %q, %q, %q, %l, %q {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4xf32>, tensor<2x3x4x8xf32>) -> (tensor<2x3x12x8xf32>)
+  return
+}

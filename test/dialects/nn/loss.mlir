@@ -270,3 +270,30 @@ func.func @linear_cross_entropy_with_grad_c6(%x: tensor<4x2xf32>, %t: tensor<3x2
   %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %w {chunk = 2 : i64, vocabulary = 5 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
   return
 }
+
+// -----
+
+func.func @cross_entropy_with_grad_c1_scale(%x: tensor<4x3xf16>, %l: tensor<4xi64>, %w: tensor<f32>, %s: tensor<f16>) {
+  // expected-error @below {{the weight of the loss is 'tensor<f16>', no scalar of 'f32'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.cross_entropy_with_grad %x, %l, %w, %s : (tensor<4x3xf16>, tensor<4xi64>, tensor<f32>, tensor<f16>) -> (tensor<f32>, tensor<4x3xf16>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_with_grad_c1_labels(%x: tensor<4x3xf32>, %l: tensor<3xi64>, %w: tensor<f32>) {
+  // expected-error @below {{4 rows and labels of type 'tensor<3xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.cross_entropy_with_grad %x, %l, %w, %w : (tensor<4x3xf32>, tensor<3xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_with_grad_c2(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %w: tensor<f32>) {
+  // expected-error @below {{has 4 classes in rows of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.cross_entropy_with_grad %x, %l, %w, %w {vocabulary = 4 : i64} : (tensor<4x3xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x3xf32>)
+  return
+}

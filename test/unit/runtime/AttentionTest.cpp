@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PackedHeads.h"
 #include "Testing.h"
 
 #include "runtime/kernels/Attention.h"
@@ -330,6 +331,16 @@ void check(const Case &c) {
   EXPECT_TRUE(o.sameBits(o2) && l.sameBits(l2));
   EXPECT_TRUE(gq.sameBits(gq2) && gk.sameBits(gk2) && gv.sameBits(gv2));
   EXPECT_TRUE(gb.sameBits(gb2));
+  if (!test::canPack(c.p))
+    return;
+  AttentionParams packed = c.p;
+  packed.packed = true;
+  Floats all(test::packedElements(c.p), NAN);
+  runKernel<AttentionGrad>(2, packed,
+                           {q, k, v, o, l, grads, maskOf(c), orNull(c.groups),
+                            orNull(c.prefix), c.seed, c.samples.data()},
+                           {all});
+  EXPECT_TRUE(test::isPackedOf(c.p, all.get(), gq.get(), gk.get(), gv.get()));
 }
 
 } // namespace

@@ -68,6 +68,16 @@ TEST(CrossEntropy, AgreesWithTheReference) {
 
     runKernel<CrossEntropyGrad>(2, p, {logits, labels, lse, &weight}, {grad});
     expectClose(grad.get(), want.grad, 1e-6, "dlogits");
+    Floats both(rows * vocabulary, NAN);
+    float ofBoth = NAN;
+    runKernel<CrossEntropyWithGrad>(2, p, {logits, labels, &weight, &weight},
+                                    {&ofBoth, both});
+    EXPECT_EQ(ofBoth, loss);
+    EXPECT_TRUE(both.sameBits(grad)) << "with the loss";
+    Floats copy = logits;
+    runKernel<CrossEntropyWithGrad>(1, p, {copy, labels, &weight, &weight},
+                                    {&ofBoth, copy});
+    EXPECT_TRUE(copy.sameBits(grad)) << "with the loss, in place";
     runKernel<CrossEntropyGrad>(1, p, {logits, labels, lse, &weight}, {logits});
     EXPECT_TRUE(logits.sameBits(grad)) << "in place";
   }
@@ -112,6 +122,11 @@ TEST(CrossEntropy, LooksAtNoColumnBehindTheVocabulary) {
       for (int64_t v = 0; v < columns; ++v)
         EXPECT_EQ(wideGrad[r * columns + v],
                   v < vocabulary ? grad[r * vocabulary + v] : 0);
+    Floats both = wide;
+    runKernel<CrossEntropyWithGrad>(1, padded, {both, labels, &weight, &weight},
+                                    {&sameLoss, both});
+    EXPECT_EQ(loss, sameLoss);
+    EXPECT_TRUE(both.sameBits(wideGrad)) << "with the loss";
     runKernel<CrossEntropyGrad>(1, padded, {wide, labels, lse, &weight},
                                 {wide});
     EXPECT_TRUE(wide.sameBits(wideGrad)) << "in place";

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PackedHeads.h"
 #include "Typed.h"
 
 #include "runtime/kernels/Attention.h"
@@ -154,6 +155,17 @@ void checkAttention(DType type, AttentionParams wide, bool additive = false,
       EXPECT_LE(distance(dbiasTyped, dbias), 1e-6);
     }
   }
+  if (!test::canPack(p))
+    return;
+  AttentionParams packed = p;
+  packed.packed = true;
+  Typed all(type, test::Floats(test::packedElements(p), NAN));
+  runKernel<AttentionGrad>(
+      2, packed,
+      {q, k, v, outTyped, lse, dout, added, nullptr, prefix, seed, samples},
+      {all});
+  EXPECT_TRUE(test::isPackedOf(p, all.get(), dqTyped.get(), dkTyped.get(),
+                               dvTyped.get()));
 }
 
 struct AttentionResults {
@@ -184,6 +196,17 @@ AttentionResults attend(const AttentionParams &p,
                            {q, k, v, from.out, from.lse, dout, nullptr, nullptr,
                             nullptr, seed, samples, added},
                            {r.dq, r.dk, r.dv, dbias});
+  if (!test::canPack(p))
+    return r;
+  AttentionParams packed = p;
+  packed.packed = true;
+  test::Floats all(test::packedElements(p), NAN);
+  runKernel<AttentionGrad>(1, packed,
+                           {q, k, v, from.out, from.lse, dout, nullptr, nullptr,
+                            nullptr, seed, samples},
+                           {all});
+  EXPECT_TRUE(
+      test::isPackedOf(p, all.get(), r.dq.get(), r.dk.get(), r.dv.get()));
   return r;
 }
 
@@ -322,6 +345,11 @@ TEST(NarrowCrossEntropy, RoundsWhatF32Gives) {
             threads, p, {logits, labels, lseTyped, &weight}, {apart});
         expectRounded(apart, grad, "dlogits");
       }
+      Typed both(type, test::Floats(rows * vocabulary, NAN));
+      runKernel<CrossEntropyWithGrad>(2, p, {logits, labels, &weight, &weight},
+                                      {&lossTyped, both});
+      EXPECT_EQ(lossTyped, loss);
+      EXPECT_TRUE(both.bytes.sameBits(apart.bytes)) << "with the loss";
       runKernel<CrossEntropyGrad>(2, p, {logits, labels, lseTyped, &weight},
                                   {logits});
       EXPECT_TRUE(logits.bytes.sameBits(apart.bytes)) << "in place";

@@ -47,6 +47,11 @@ func.func @attention_grad(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: 
   %0:3 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) random(%seed, %samples) {scale = 0.5, dropout = 0.5, stream = 1 : i64} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x5xi1>, tensor<2xi64>, tensor<2xi64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>)
   return %0#0, %0#1, %0#2 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>
 }
+// Two heads of queries, one of keys: rows of four heads.
+func.func @packed_attention_grad(%q: tensor<2x3x2x4xf64>, %k: tensor<2x3x1x4xf64>, %v: tensor<2x3x1x4xf64>, %o: tensor<2x3x2x4xf64>, %l: tensor<2x2x3xf64>, %g: tensor<2x3x2x4xf64>, %m: tensor<2x1x1x3xi1>, %seed: tensor<2xi64>, %samples: tensor<2xi64>) -> tensor<2x3x4x4xf64> {
+  %0 = nn.packed_attention_grad %q, %k, %v, %o, %l, %g mask(%m) random(%seed, %samples) {causal, scale = 0.5, dropout = 0.5, stream = 1 : i64} : (tensor<2x3x2x4xf64>, tensor<2x3x1x4xf64>, tensor<2x3x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x3xi1>, tensor<2xi64>, tensor<2xi64>) -> tensor<2x3x4x4xf64>
+  return %0 : tensor<2x3x4x4xf64>
+}
 func.func @attention_soft_cap(%q: tensor<2x3x2x2xf64>, %k: tensor<2x5x1x2xf64>, %v: tensor<2x5x1x2xf64>, %m: tensor<2x1x3x5xi1>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
   %0:2 = nn.attention %q, %k, %v mask(%m) {scale = 1.3, softcap = 0.6} : (tensor<2x3x2x2xf64>, tensor<2x5x1x2xf64>, tensor<2x5x1x2xf64>, tensor<2x1x3x5xi1>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
   return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>

@@ -13,6 +13,10 @@ func.func @cross_entropy_grad(%x: tensor<8x3xf64>, %l: tensor<8xi64> {test.below
   %0 = nn.cross_entropy_grad %x, %l, %e, %s {ignore_index = 2 : i64} : (tensor<8x3xf64>, tensor<8xi64>, tensor<8xf64>, tensor<f64>) -> tensor<8x3xf64>
   return %0 : tensor<8x3xf64>
 }
+func.func @cross_entropy_with_grad(%x: tensor<8x4xf64>, %l: tensor<8xi64> {test.below = 3}, %w: tensor<f64>, %s: tensor<f64>) -> (tensor<f64>, tensor<8x4xf64>) {
+  %0:2 = nn.cross_entropy_with_grad %x, %l, %w, %s {ignore_index = 2 : i64, vocabulary = 3 : i64} : (tensor<8x4xf64>, tensor<8xi64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<8x4xf64>)
+  return %0#0, %0#1 : tensor<f64>, tensor<8x4xf64>
+}
 func.func @linear_cross_entropy(%x: tensor<4x2xf64>, %t: tensor<3x2xf64>, %l: tensor<4xi64> {test.below = 3}, %w: tensor<f64>) -> (tensor<f64>, tensor<4xf64> {test.constant}) {
   %0:2 = nn.linear_cross_entropy %x, %t, %l, %w {chunk = 2 : i64} : (tensor<4x2xf64>, tensor<3x2xf64>, tensor<4xi64>, tensor<f64>) -> (tensor<f64>, tensor<4xf64>)
   return %0#0, %0#1 : tensor<f64>, tensor<4xf64>
