@@ -134,19 +134,25 @@ private:
 
   void makeBuffers(OpBuilder &b) {
     const planning::Problem &problem = stated.problem;
-    llvm::DenseMap<ValueId, DictionaryAttr> outputs;
+    llvm::DenseMap<ValueId, std::pair<DictionaryAttr, Value>> outputs;
     Operation *ret = step.getBody().front().getTerminator();
     for (auto [i, value] : llvm::enumerate(ret->getOperands()))
-      if (!train::updatedArg(step, i))
-        outputs[find(stated.idOf.lookup(storageRoot(value)))] =
-            b.getDictionaryAttr(step.getResultAttrDict(i).getValue());
+      if (!train::updatedArg(step, i)) {
+        Value root = storageRoot(value);
+        outputs[find(stated.idOf.lookup(root))] = {
+            b.getDictionaryAttr(step.getResultAttrDict(i).getValue()), root};
+      }
 
     for (size_t i = 0; i < owner.size(); ++i) {
       if (find(i) != ValueId(i))
         continue;
       const planning::Value &value = problem.values[i];
       Value root = stated.valueOf[i];
-      Type type = root ? root.getType() : typeOfZeros(i);
+      auto [outputAttrs, output] = outputs.lookup(i);
+      // Of several values, the one that is read from outside says the shape.
+      Type type = output ? output.getType()
+                  : root ? root.getType()
+                         : typeOfZeros(i);
       auto buffer = mem::BufferOp::create(
           b, root ? root.getLoc() : step.getLoc(), contiguous(type), value.name,
           className(i),
@@ -158,8 +164,8 @@ private:
       else if (auto constant =
                    root ? root.getDefiningOp<arith::ConstantOp>() : nullptr)
         buffer.setConstantAttr(cast<ElementsAttr>(constant.getValue()));
-      if (DictionaryAttr output = outputs.lookup(i)) {
-        SmallVector<NamedAttribute> attrs(output.getValue());
+      if (output) {
+        SmallVector<NamedAttribute> attrs(outputAttrs.getValue());
         attrs.push_back(b.getNamedAttr("train.output", b.getUnitAttr()));
         buffer.setTensorAttr(b.getDictionaryAttr(attrs));
       }
