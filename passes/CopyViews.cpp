@@ -31,11 +31,16 @@ struct CopyViews : impl::CopyViewsBase<CopyViews> {
       auto kernel = dyn_cast<KernelOpInterface>(op);
       if (!kernel)
         return;
+      if (isa<nn::CopyOp>(op)) // It takes any strides.
+        return;
       for (OpOperand &operand : op->getOpOperands()) {
-        if (kernel.acceptsStrides(operand.getOperandNumber()))
-          continue;
         MemRefType layout = layoutOf(operand.get());
-        if (layout && !isContiguous(layout))
+        if (!layout)
+          continue;
+        bool isRead = kernel.acceptsStrides(operand.getOperandNumber())
+                          ? hasContiguousRows(layout)
+                          : isContiguous(layout);
+        if (!isRead)
           operand.set(copy(b, op->getLoc(), operand.get()));
       }
     });

@@ -59,6 +59,14 @@ MemRefType tmc::layoutOf(Value value) {
   return source ? cast<ViewOpInterface>(op).viewOf(source) : MemRefType();
 }
 
+bool tmc::hasContiguousRows(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return false;
+  return strides.empty() || strides.back() == 1 || type.getShape().back() == 1;
+}
+
 bool tmc::isContiguous(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset;

@@ -35,6 +35,8 @@ mlir::Attribute memorySpaceOf(mlir::Type tensor);
 
 /// True if elements lie in row-major order, at any offset.
 bool isContiguous(mlir::MemRefType type);
+/// True if the elements along the innermost dimension are neighbours.
+bool hasContiguousRows(mlir::MemRefType type);
 
 } // namespace tmc
 
