@@ -86,10 +86,10 @@ def LayOutCodes : Pass<"tmc-lay-out-codes", "::tmc::train::StepOp"> {
 def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
   let summary = "put together what an exporter took apart";
   let description = [{
-    Recognises attention, layer_norm, rms_norm, softmax, gelu and cross_entropy
-    in the pieces that exporters write, by structure alone: factors before or
-    after, operands either way round, masks added or chosen, constant, compared
-    from positions or given as inputs. Transposes go into the flags of products,
+    Recognises attention, layer_norm, rms_norm, rotary_embedding, softmax, gelu
+    and cross_entropy in the pieces that exporters write, by structure alone:
+    factors before or after, operands either way round, masks added or chosen,
+    constant, compared from positions or given as inputs. Transposes go into the flags of products,
     or cancel: nn.attention reads the projections as they lie in memory. A
     matmul takes the bias that is added to it.
 

@@ -77,6 +77,7 @@ const OpTable &OpTable::all() {
     addLookups(table);
     addLosses(table);
     addRandom(table);
+    addRotary(table);
     addShapes(table);
     addFused(table);
     addTrain(table);

@@ -144,6 +144,7 @@ void addNorms(OpTable &table);
 void addLookups(OpTable &table);
 void addLosses(OpTable &table);
 void addRandom(OpTable &table);
+void addRotary(OpTable &table);
 void addShapes(OpTable &table);
 void addFused(OpTable &table);
 void addTrain(OpTable &table);

@@ -77,7 +77,6 @@ mlir::Value clonePointwise(mlir::OpBuilder &b, mlir::Operation *op,
 
 /// The families of patterns of -tmc-raise.
 void populateRaiseActivations(mlir::RewritePatternSet &patterns);
-void populateRaiseSigns(mlir::RewritePatternSet &patterns);
 void populateRaiseAttention(mlir::RewritePatternSet &patterns);
 void populateRaiseLookups(mlir::RewritePatternSet &patterns);
 /// The options of -tmc-raise about losses.
@@ -91,6 +90,7 @@ void populateRaiseMatmul(mlir::RewritePatternSet &patterns);
 /// For after all that reads a sum with a bias.
 void populateRaiseBias(mlir::RewritePatternSet &patterns);
 void populateRaiseNorms(mlir::RewritePatternSet &patterns);
+void populateRaiseRotary(mlir::RewritePatternSet &patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet &patterns);
 
 /// Warns about each softmax between two batched products in `root` that isn't

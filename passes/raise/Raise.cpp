@@ -1,8 +1,9 @@
 // Raise.cpp - -tmc-raise: rebuilds the ops that an exporter decomposed.
 //
 // Each family of patterns has its own file here; this file defines the order in
-// which they run. View patterns run first and last: first to expose products,
-// norms and softmax, last to cancel the transposes around raised ops.
+// which they run. Rotations are raised as they were exported, before their
+// slices move. View patterns run then and last: first to expose products, norms
+// and softmax, last to cancel the transposes around raised ops.
 
 #include "passes/Passes.h"
 #include "passes/raise/Matchers.h"
@@ -23,7 +24,9 @@ struct Raise : impl::RaiseBase<Raise> {
   using RaiseBase::RaiseBase;
 
   void runOnOperation() override {
-    RewritePatternSet pieces(&getContext()), whole(&getContext());
+    RewritePatternSet rotations(&getContext()), pieces(&getContext()),
+        whole(&getContext());
+    populateRaiseRotary(rotations);
     populateViewPatterns(pieces);
     populateRaiseMatmul(pieces);
     populateRaiseLookups(pieces);
@@ -31,7 +34,6 @@ struct Raise : impl::RaiseBase<Raise> {
     populateRaiseNorms(pieces);
     populateRaiseActivations(pieces);
     populateRaiseLosses(pieces, {lossChunk, lossChunkIfFree, microBatches});
-    populateRaiseSigns(pieces);
     populateRaiseAttention(whole);
     populateViewPatterns(whole);
     populateRaiseMatmul(whole);
@@ -40,10 +42,10 @@ struct Raise : impl::RaiseBase<Raise> {
     // them.
     GreedyRewriteConfig config;
     config.enableFolding(false);
-    if (failed(
-            applyPatternsGreedily(getOperation(), std::move(pieces), config)) ||
-        failed(applyPatternsGreedily(getOperation(), std::move(whole), config)))
-      return signalPassFailure();
+    for (RewritePatternSet *phase : {&rotations, &pieces, &whole})
+      if (failed(
+              applyPatternsGreedily(getOperation(), std::move(*phase), config)))
+        return signalPassFailure();
     warnAboutUnraisedAttention(getOperation());
   }
 };

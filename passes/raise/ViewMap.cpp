@@ -310,7 +310,9 @@ static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, bool alone,
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0 || (alone && !value.hasOneUse()))
     return false;
-  if (!isPointwise(op) && !isa<SliceOp, ConcatOp>(op))
+  bool keepsRows = perm.back() == int64_t(perm.size()) - 1;
+  if (!isPointwise(op) && !isa<SliceOp, ConcatOp>(op) &&
+      !(isa<RotaryEmbeddingOp>(op) && keepsRows))
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     return canTransposeFreely(operand, perm, alone, depth - 1);
@@ -361,6 +363,10 @@ static Value transposeFreely(OpBuilder &b, Value value, ArrayRef<int64_t> perm,
   } else if (auto concat = dyn_cast<ConcatOp>(op)) {
     int64_t dim = llvm::find(perm, int64_t(concat.getDim())) - perm.begin();
     made = ConcatOp::create(b, op->getLoc(), operands, dim);
+  } else if (auto rotary = dyn_cast<RotaryEmbeddingOp>(op)) {
+    made = RotaryEmbeddingOp::create(b, op->getLoc(), operands[0], operands[1],
+                                     operands[2], rotary.getInterleaved(),
+                                     rotary.getTransposed());
   } else {
     made = clonePointwise(b, op, operands);
   }

@@ -2,7 +2,6 @@
 
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/PadConcatSplit.h"
-#include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/onnx/Node.h"
 
@@ -10,28 +9,34 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// The table's rows for each position, [B or 1, T, 1, R / 2].
-static FailureOr<Val> anglesOf(Node &n, int i, int64_t time, int64_t half) {
+/// The table's numbers for each position and rotated column, [B or 1, T, 1, R],
+/// in the type of sums of them. The table has one for each pair.
+static FailureOr<Value> tableOf(Node &n, int i, const Val &x, int64_t half,
+                                bool interleaved) {
   Val table = n.input(i);
   if (n.has(3)) {
     ASSIGN_OR_FAIL(table, gather(n, table, n.input(3), 0));
   } else if (table.rank() == 2) {
     ASSIGN_OR_FAIL(table, unsqueeze(n, table, {0}));
   }
-  if (table.rank() != 3 || table.dims[1] != time || table.dims[2] < half)
+  if (table.rank() != 3 || table.type != x.type ||
+      (table.dims[0] != 1 && table.dims[0] != x.dims[0]) ||
+      table.dims[1] != x.dims[1] || table.dims[2] < half)
     return n.error("a table of shape " + str(table.dims) + " for " +
-                   Twine(time) + " positions of " + Twine(half) + " angles");
+                   Twine(x.dims[1]) + " positions of " + Twine(half) +
+                   " angles");
   ASSIGN_OR_FAIL(table, slice(n, table, 2, 0, half, 1));
-  return unsqueeze(n, table, {2});
-}
-
-/// The first and second elements of the rotated pairs: halves, or neighbours.
-static FailureOr<std::pair<Val, Val>> pairsOf(Node &n, const Val &x,
-                                              int64_t half, bool interleaved) {
-  int64_t step = interleaved ? 2 : 1, second = interleaved ? 1 : half;
-  ASSIGN_OR_FAIL(Val a, strided(n, x, 3, 0, step, half));
-  ASSIGN_OR_FAIL(Val b, strided(n, x, 3, second, step, half));
-  return std::pair(a, b);
+  const int64_t columns[] = {table.dims[0], table.dims[1], 1, 2 * half};
+  if (interleaved) {
+    ASSIGN_OR_FAIL(table, unsqueeze(n, table, {3}));
+    ASSIGN_OR_FAIL(table, concat(n, {table, table}, 3));
+  } else {
+    ASSIGN_OR_FAIL(table, concat(n, {table, table}, 2));
+  }
+  ASSIGN_OR_FAIL(table, reshaped(n, table, columns));
+  ASSIGN_OR_FAIL(Value numbers, n.materialise(table));
+  return nn::convertTo(n.b, n.loc, numbers,
+                       nn::accumulationType(getElementTypeOrSelf(numbers)));
 }
 
 static LogicalResult importRotary(Node &n) {
@@ -53,32 +58,16 @@ static LogicalResult importRotary(Node &n) {
   if (turned < 0 || turned > size || turned % 2)
     return n.error("turns " + Twine(turned) + " of " + Twine(size) +
                    " channels");
-  int64_t half = turned / 2;
+  if (failed(checkFloats(n, x)))
+    return failure();
   bool interleaved = n.intAttr("interleaved", 0);
-  ASSIGN_OR_FAIL(Val cosine, anglesOf(n, 1, x.dims[1], half));
-  ASSIGN_OR_FAIL(Val sine, anglesOf(n, 2, x.dims[1], half));
-  ASSIGN_OR_FAIL(auto pairs, pairsOf(n, x, half, interleaved));
-  auto [a, b] = pairs;
-  ASSIGN_OR_FAIL(Val ac, multiply(n, {a, cosine}));
-  ASSIGN_OR_FAIL(Val bs, multiply(n, {b, sine}));
-  ASSIGN_OR_FAIL(Val as, multiply(n, {a, sine}));
-  ASSIGN_OR_FAIL(Val bc, multiply(n, {b, cosine}));
-  ASSIGN_OR_FAIL(Val first, subtract(n, {ac, bs}));
-  ASSIGN_OR_FAIL(Val second, add(n, {as, bc}));
-  Val y;
-  if (interleaved) {
-    ASSIGN_OR_FAIL(first, unsqueeze(n, first, {4}));
-    ASSIGN_OR_FAIL(second, unsqueeze(n, second, {4}));
-    ASSIGN_OR_FAIL(y, concat(n, {first, second}, 4));
-    ASSIGN_OR_FAIL(y,
-                   reshaped(n, y, {x.dims[0], x.dims[1], x.dims[2], turned}));
-  } else {
-    ASSIGN_OR_FAIL(y, concat(n, {first, second}, 3));
-  }
-  if (turned < size) {
-    ASSIGN_OR_FAIL(Val rest, slice(n, x, 3, turned, size, 1));
-    ASSIGN_OR_FAIL(y, concat(n, {y, rest}, 3));
-  }
+  ASSIGN_OR_FAIL(Value cos, tableOf(n, 1, x, turned / 2, interleaved));
+  ASSIGN_OR_FAIL(Value sin, tableOf(n, 2, x, turned / 2, interleaved));
+  if (cos.getType() != sin.getType())
+    return n.error("tables of cosines and sines for different samples");
+  ASSIGN_OR_FAIL(Value input, n.materialise(x));
+  Val y = nn::RotaryEmbeddingOp::create(n.b, n.loc, input, cos, sin,
+                                        interleaved, /*transposed=*/false);
   return n.set(given.size() == 4 ? transpose(n, y, {0, 2, 1, 3})
                                  : reshaped(n, y, given));
 }

@@ -138,11 +138,12 @@ func.func @grouped_queries(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>, %
   return %r : tensor<2x8x4x16xf32>
 }
 
-// Rotary positions between the transpose and the product: pointwise work, slices
-// and a concatenation, recomputed on [B, T, H, D].
+// A rotation between the transpose and the product is done on [B, T, H, D].
 
 // CHECK-LABEL: func @rotary(
-//       CHECK:   %[[ROTATED:.*]] = arith.addf %{{.*}} : tensor<2x8x4x16xf32>
+//   CHECK-DAG:   %[[COS:.*]] = nn.reshape %arg3 : (tensor<8x16xf32>) -> tensor<1x8x1x16xf32>
+//   CHECK-DAG:   %[[SIN:.*]] = nn.reshape %arg4 : (tensor<8x16xf32>) -> tensor<1x8x1x16xf32>
+//       CHECK:   %[[ROTATED:.*]] = nn.rotary_embedding %arg0, %[[COS]], %[[SIN]]
 //       CHECK:   nn.attention %[[ROTATED]], %arg1, %arg2
 func.func @rotary(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %cos: tensor<8x16xf32>, %sin: tensor<8x16xf32>) -> tensor<2x8x4x16xf32> {
   %q0 = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>

@@ -341,22 +341,39 @@ static void linear(GraphBuilder &g) {
   g.add(y);
 }
 
-/// Positions turned in: x * cos + concat(-high half, low half) * sin, with
-/// tables of constants, per row or the same for all.
+/// Positions turned in: x * cos + turned(x) * sin, where halves or neighbours
+/// are turned, of all columns or of the first ones, with tables of constants,
+/// per row or the same for all.
 static void rotation(GraphBuilder &g) {
   Exporter e(g);
-  Value x = g.pick(2);
-  int64_t rows = tensorType(x).getDimSize(0), half = g.size();
-  Value weight = g.param({e.width(x), 2 * half});
-  x = nn::MatmulOp::create(g.b, g.loc, g.squash(x), weight);
-  auto part = [&](int64_t first) -> Value {
-    return nn::SliceOp::create(g.b, g.loc, g.tensor({rows, half}), x,
+  Value given = g.pick(2);
+  int64_t rows = tensorType(given).getDimSize(0), half = g.size();
+  int64_t others = e.coin() ? g.size() : 0; // Columns that aren't rotated.
+  Value weight = g.param({e.width(given), 2 * half + others});
+  Value whole = nn::MatmulOp::create(g.b, g.loc, g.squash(given), weight);
+  auto columns = [&](Value x, int64_t first, int64_t step,
+                     int64_t count) -> Value {
+    return nn::SliceOp::create(g.b, g.loc, g.tensor({rows, count}), x,
                                ArrayRef<int64_t>{0, first},
-                               ArrayRef<int64_t>{1, 1});
+                               ArrayRef<int64_t>{1, step});
   };
-  Value turned = nn::ConcatOp::create(
-      g.b, g.loc,
-      ValueRange{arith::NegFOp::create(g.b, g.loc, part(half)), part(0)}, 1);
+  Value x = others ? columns(whole, 0, 1, 2 * half) : whole;
+  Value turned;
+  if (e.coin()) {
+    auto negation =
+        arith::NegFOp::create(g.b, g.loc, columns(x, half, 1, half));
+    turned = nn::ConcatOp::create(
+        g.b, g.loc, ValueRange{negation, columns(x, 0, 1, half)}, 1);
+  } else {
+    auto stacked = [&](Value part) {
+      return nn::reshapeTo(g.b, g.loc, part, {rows, half, 1});
+    };
+    Value odd = arith::NegFOp::create(g.b, g.loc, columns(x, 1, 2, half)),
+          even = columns(x, 0, 2, half);
+    Value stack = nn::ConcatOp::create(
+        g.b, g.loc, ValueRange{stacked(odd), stacked(even)}, 2);
+    turned = nn::reshapeTo(g.b, g.loc, stack, {rows, 2 * half});
+  }
   auto table = [&]() -> Value {
     bool perRow = e.coin() && !g.options.batchSafe;
     RankedTensorType type =
@@ -369,7 +386,12 @@ static void rotation(GraphBuilder &g) {
     return perRow ? constant : e.along(constant, x);
   };
   Value sines = e.mul(turned, table());
-  g.add(e.add(e.mul(x, table()), sines));
+  Value rotated = e.add(e.mul(x, table()), sines);
+  if (others) {
+    Value rest = columns(whole, 2 * half, 1, others);
+    rotated = nn::ConcatOp::create(g.b, g.loc, ValueRange{rotated, rest}, 1);
+  }
+  g.add(rotated);
 }
 
 ArrayRef<Rule> tmc::test::exportRules() {

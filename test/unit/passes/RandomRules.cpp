@@ -441,6 +441,24 @@ static void attention(GraphBuilder &g) {
   g.add(op.getOut());
 }
 
+static void rotary(GraphBuilder &g) {
+  Value x = asRows(g, g.pick());
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  if (shape.size() > 4 || shape.back() < 2)
+    return;
+  for (int64_t &size : MutableArrayRef(shape).drop_back())
+    size = g.random.coin() ? size : 1;
+  shape.back() = 2 * g.random.between(1, shape.back() / 2 + 1);
+  // Angles of all samples may be trained.
+  auto table = [&]() {
+    bool isShared = shape.size() == 1 || shape.front() == 1;
+    return isShared ? g.param(shape) : g.batch(g.tensor(shape));
+  };
+  Value cos = table(), sin = table();
+  g.add(nn::RotaryEmbeddingOp::create(g.b, g.loc, x, cos, sin, g.random.coin(),
+                                      g.random.coin()));
+}
+
 static void norm(GraphBuilder &g) {
   Value x = asRows(g, g.pick());
   RankedTensorType type = tensorType(x);
@@ -669,6 +687,7 @@ ArrayRef<Rule> tmc::test::allRules() {
       convolution,
       pool,
       attention,
+      rotary,
       norm,
       norm,
       batchNorm,

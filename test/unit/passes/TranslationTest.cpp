@@ -33,8 +33,9 @@ TEST(Translation, CanonicalizeAStep) {
 TEST(Translation, Raise) {
   Validation v;
   v.prepare = "canonicalize,cse"; // what then changes is the pass's doing
-  v.makes = {"nn.attention", "nn.layer_norm", "nn.rms_norm",
-             "nn.gelu",      "nn.softmax",    "nn.cross_entropy"};
+  v.makes = {"nn.attention",        "nn.layer_norm", "nn.rms_norm",
+             "nn.rotary_embedding", "nn.gelu",       "nn.softmax",
+             "nn.cross_entropy"};
   v.pipeline = "func.func(tmc-raise)";
   v.options.exported = true;
   validateNarrowToo(v);

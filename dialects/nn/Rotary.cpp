@@ -1,0 +1,152 @@
+// Rotary.cpp - nn.rotary_embedding.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/RotaryEmbedding.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// True if each row of `type` has one of `table`, in the order of both, where
+/// rows of the table may repeat.
+static bool hasRowsOf(RankedTensorType table, RankedTensorType type) {
+  if (table.getRank() != type.getRank())
+    return false;
+  for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
+    if (table.getDimSize(dim) != 1 &&
+        table.getDimSize(dim) != type.getDimSize(dim))
+      return false;
+  return true;
+}
+
+LogicalResult
+RotaryEmbeddingOp::inferReturnTypes(MLIRContext *context,
+                                    std::optional<Location> loc, Adaptor op,
+                                    SmallVectorImpl<Type> &results) {
+  RankedTensorType type = tensorType(op.getInput()),
+                   table = tensorType(op.getCos());
+  if (type.getRank() < 1 || type.getRank() > 4) // C1
+    return emitOptionalError(loc, "rotates the rows of ", type);
+  if (op.getSin().getType() != table || !hasRowsOf(table, type) ||
+      table.getElementType() != accumulationType(type.getElementType())) // C2
+    return emitOptionalError(loc, "rotates ", type, " by cosines of type ",
+                             table, " and sines of type ",
+                             op.getSin().getType());
+  int64_t rotated = table.getShape().back();
+  if (rotated % 2 || rotated > type.getShape().back()) // C3
+    return emitOptionalError(loc, "rotates ", rotated, " columns of ", type);
+  results.push_back(type);
+  return success();
+}
+
+int64_t RotaryEmbeddingOp::getFlops() {
+  return 3 * tensorType(getInput()).getNumElements();
+}
+
+/// The sum of `x`, which has the rows of an input, over the rows that share one
+/// of `table`.
+static Value sumToTable(OpBuilder &b, Location loc, Value x,
+                        RankedTensorType table) {
+  SmallVector<int64_t> shared;
+  for (int64_t dim = 0; dim + 1 < table.getRank(); ++dim)
+    if (table.getDimSize(dim) == 1)
+      shared.push_back(dim);
+  return reshapeTo(b, loc, reduceSum(b, loc, x, shared), table.getShape());
+}
+
+/// The first columns of `x`, as many as `table` has, in its element type.
+static Value rotatedColumns(OpBuilder &b, Location loc, Value x,
+                            RankedTensorType table) {
+  RankedTensorType type = tensorType(x);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = table.getShape().back();
+  if (shape.back() < type.getShape().back())
+    x = SliceOp::create(b, loc, type.clone(shape), x,
+                        SmallVector<int64_t>(shape.size(), 0),
+                        SmallVector<int64_t>(shape.size(), 1));
+  return convertTo(b, loc, x, table.getElementType());
+}
+
+SmallVector<Value> RotaryEmbeddingOp::buildVjp(OpBuilder &b,
+                                               ArrayRef<Value> grads,
+                                               ArrayRef<bool> wanted) {
+  Location loc = getLoc();
+  SmallVector<Value> result(3);
+  Value dy = grads[0];
+  if (wanted[0])
+    result[0] = RotaryEmbeddingOp::create(b, loc, dy, getCos(), getSin(),
+                                          getInterleaved(), !getTransposed());
+  if (!wanted[1] && !wanted[2])
+    return result;
+  RankedTensorType table = tensorType(getCos());
+  Value x = rotatedColumns(b, loc, getInput(), table);
+  dy = rotatedColumns(b, loc, dy, table);
+  if (wanted[1])
+    result[1] = sumToTable(b, loc, mul(b, loc, dy, x), table);
+  if (wanted[2]) {
+    // A quarter turn puts x[b] in the place of x[a], with the sign of the rule.
+    // The adjoint multiplies sin[a] by x[a] for y[b], so dy is turned there.
+    Value &turned = getTransposed() ? dy : x;
+    Value zeros = splat(b, loc, table, 0), ones = splat(b, loc, table, 1);
+    turned = RotaryEmbeddingOp::create(b, loc, turned, zeros, ones,
+                                       getInterleaved(), /*transposed=*/false);
+    result[2] = sumToTable(b, loc, mul(b, loc, dy, x), table);
+  }
+  return result;
+}
+
+BatchSplit RotaryEmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
+  int64_t batch = batchDims[0], rank = tensorType(getInput()).getRank();
+  for (auto [table, dim] :
+       llvm::zip(ValueRange{getCos(), getSin()}, batchDims.drop_front())) {
+    bool mayShare = batch < 0 || tensorType(table).getDimSize(batch) == 1;
+    bool mayFollow = batch >= 0 && dim == batch;
+    if (!(mayShare && dim < 0) && !mayFollow)
+      return BatchSplit::refuse("its angles depend on the batch otherwise "
+                                "than its rows");
+  }
+  if (batch < 0)
+    return {{Rejoin::whole()}, ""};
+  if (batch == rank - 1)
+    return BatchSplit::refuse("it rotates pairs of the batch");
+  return {{Rejoin::concat(batch)}, ""};
+}
+
+bool RotaryEmbeddingOp::acceptsStrides(unsigned index) { return index == 0; }
+
+SmallVector<std::pair<unsigned, unsigned>> RotaryEmbeddingOp::getOverwrites() {
+  return {{0, 0}};
+}
+
+SmallVector<unsigned> RotaryEmbeddingOp::getActivations() { return {0}; }
+
+KernelCall RotaryEmbeddingOp::getKernel(ArrayRef<MemRefType> inputs,
+                                        Backend backend) {
+  RankedTensorType type = tensorType(getInput()), table = tensorType(getCos());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  (void)inputs[0].getStridesAndOffset(strides, offset);
+  // The rows' dimensions, the innermost one last; outer ones may be missing.
+  RotaryDims rows{1, 1, 1}, steps{0, 0, 0}, tableSteps{0, 0, 0};
+  int64_t RotaryDims::*const places[] = {
+      &RotaryDims::inner, &RotaryDims::middle, &RotaryDims::outer};
+  int64_t tableStride = table.getShape().back();
+  for (int64_t dim = type.getRank() - 2, i = 0; dim >= 0; --dim, ++i) {
+    rows.*places[i] = type.getDimSize(dim);
+    steps.*places[i] = strides[dim];
+    tableSteps.*places[i] = table.getDimSize(dim) == 1 ? 0 : tableStride;
+    tableStride *= table.getDimSize(dim);
+  }
+  return KernelCall::of<RotaryEmbedding>(getContext(),
+                                         {.type = runtimeType(type),
+                                          .rows = rows,
+                                          .columns = type.getShape().back(),
+                                          .rotated = table.getShape().back(),
+                                          .strides = steps,
+                                          .tableStrides = tableSteps,
+                                          .interleaved = getInterleaved(),
+                                          .transposed = getTransposed()},
+                                         backend);
+}
