@@ -514,6 +514,29 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
   std::shared_ptr<AttentionMask::Cache> cache;
 };
 
+/// Reads each key head once, for an attention that was one op in the file and
+/// has the heads repeated for the queries that share them.
+struct ShareHeads : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &b) const override {
+    constexpr unsigned kHeads = 2;
+    ViewMap k = ViewMap::of(op.getK()), v = ViewMap::of(op.getV());
+    int64_t repeats = k.getInnerRepeats(kHeads);
+    if (repeats == 1 || repeats != v.getInnerRepeats(kHeads))
+      return failure();
+    k.dropInnerRepeats(kHeads);
+    v.dropInnerRepeats(kHeads);
+    Value keys = buildOperand(b, op.getLoc(), k),
+          values = buildOperand(b, op.getLoc(), v);
+    b.modifyOpInPlace(op, [&] {
+      op.getKMutable().assign(keys);
+      op.getVMutable().assign(values);
+    });
+    return success();
+  }
+};
+
 /// Drops the dimensions along which a mask or bias is constant, for an
 /// attention that was one op in the file.
 struct NarrowTables : OpRewritePattern<AttentionOp> {
@@ -536,7 +559,7 @@ struct NarrowTables : OpRewritePattern<AttentionOp> {
 void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
   auto cache = std::make_shared<AttentionMask::Cache>();
   patterns.add<RaiseAttention, SimplifyMask>(patterns.getContext(), cache);
-  patterns.add<NarrowTables>(patterns.getContext());
+  patterns.add<ShareHeads, NarrowTables>(patterns.getContext());
 }
 
 //===----------------------------------------------------------------------===//

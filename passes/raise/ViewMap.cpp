@@ -311,6 +311,8 @@ static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, bool alone,
   if (!op || depth == 0 || (alone && !value.hasOneUse()))
     return false;
   bool keepsRows = perm.back() == int64_t(perm.size()) - 1;
+  if (isa<RMSNormOp, LayerNormOp>(op) && keepsRows) // Vectors stay.
+    return canTransposeFreely(op->getOperand(0), perm, alone, depth - 1);
   if (!isPointwise(op) && !isa<SliceOp, ConcatOp>(op) &&
       !(isa<RotaryEmbeddingOp>(op) && keepsRows))
     return false;
@@ -352,6 +354,13 @@ static Value transposeFreely(OpBuilder &b, Value value, ArrayRef<int64_t> perm,
     return result = map.build(b, value.getLoc());
 
   Operation *op = value.getDefiningOp();
+  if (isa<RMSNormOp, LayerNormOp>(op)) {
+    Value input = transposeFreely(b, op->getOperand(0), perm, done);
+    Operation *norm = b.clone(*op);
+    norm->setOperand(0, input);
+    norm->getResult(0).setType(newType);
+    return done[value] = norm->getResult(0);
+  }
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(transposeFreely(b, operand, perm, done));

@@ -100,8 +100,8 @@ bool isReshape(const ViewMap &view);
 bool isIdentity(const ViewMap &view);
 
 /// Whether `value` can be computed with permuted dimensions without a
-/// transpose, by cancelling an earlier one through pointwise ops, rotations,
-/// slices and concatenations.
+/// transpose, by cancelling an earlier one through pointwise ops, norms,
+/// rotations, slices and concatenations.
 bool canTransposeFreely(mlir::Value value, llvm::ArrayRef<int64_t> perm);
 /// Builds that; the ops in between are recomputed on permuted values.
 mlir::Value transposeFreely(mlir::OpBuilder &b, mlir::Value value,

@@ -188,6 +188,27 @@ func.func @no_sign(%x: tensor<3x4xf32>, %cos: tensor<3x4xf32>, %sin: tensor<3x4x
 
 // -----
 
+// A transpose of rows cancels an earlier one through the rotation, whose tables
+// follow, and through norms.
+
+// CHECK-LABEL: func @transposed_rows(
+//   CHECK-NOT:   nn.transpose
+//       CHECK:   %[[A:.*]] = nn.rms_norm %arg0 scale(%arg1)
+//       CHECK:   %[[B:.*]] = nn.layer_norm %[[A]] {
+//       CHECK:   %[[T:.*]] = nn.reshape %arg2 : (tensor<1x5x4xf32>) -> tensor<5x1x4xf32>
+//       CHECK:   %[[Y:.*]] = nn.rotary_embedding %[[B]], %[[T]], %[[T]] : (tensor<5x3x4xf32>, tensor<5x1x4xf32>, tensor<5x1x4xf32>)
+//       CHECK:   return %[[Y]]
+func.func @transposed_rows(%x: tensor<5x3x4xf32>, %scale: tensor<4xf32>, %t: tensor<1x5x4xf32>) -> tensor<5x3x4xf32> {
+  %xt = nn.transpose %x [1, 0, 2] : (tensor<5x3x4xf32>) -> tensor<3x5x4xf32>
+  %a = nn.rms_norm %xt scale(%scale) {epsilon = 1.0e-6 : f64} : (tensor<3x5x4xf32>, tensor<4xf32>) -> tensor<3x5x4xf32>
+  %b = nn.layer_norm %a {epsilon = 1.0e-6 : f64} : (tensor<3x5x4xf32>) -> tensor<3x5x4xf32>
+  %r = nn.rotary_embedding %b, %t, %t : (tensor<3x5x4xf32>, tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<3x5x4xf32>
+  %y = nn.transpose %r [1, 0, 2] : (tensor<3x5x4xf32>) -> tensor<5x3x4xf32>
+  return %y : tensor<5x3x4xf32>
+}
+
+// -----
+
 // Columns can't change places with rows.
 
 // CHECK-LABEL: func @transposed_columns(
@@ -197,6 +218,19 @@ func.func @no_sign(%x: tensor<3x4xf32>, %cos: tensor<3x4xf32>, %sin: tensor<3x4x
 func.func @transposed_columns(%x: tensor<4x4xf32>, %t: tensor<1x4xf32>) -> tensor<4x4xf32> {
   %xt = nn.transpose %x [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %r = nn.rotary_embedding %xt, %t, %t : (tensor<4x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
+  %y = nn.transpose %r [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @transposed_norm(
+//       CHECK:   %[[X:.*]] = nn.transpose %arg0 [1, 0]
+//       CHECK:   %[[R:.*]] = nn.rms_norm %[[X]]
+//       CHECK:   nn.transpose %[[R]] [1, 0]
+func.func @transposed_norm(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %xt = nn.transpose %x [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = nn.rms_norm %xt {epsilon = 1.0e-6 : f64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %y = nn.transpose %r [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
