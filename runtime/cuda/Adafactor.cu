@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kBlock)
   constexpr int kDrawn = kDrawnValues<Param, float, 0>,
                 N = Chance<kDrawn>::kRun;
   eachRun<kDrawn>(
-      s.q.count, s.q.stream, s.step,
+      Piece(s.q.count, blockIdx.x), s.q.stream, s.step,
       isAligned(param) && isAligned(copy.address()),
       [&](const auto &chance, int64_t i) {
         Floats<N> p;

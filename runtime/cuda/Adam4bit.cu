@@ -66,26 +66,28 @@ struct NibbleMoment {
 
 template <typename Param, typename Grad>
 __global__ void __launch_bounds__(kBlock)
-    adamw4bit(AdamW4bit::Params q, const Grad *__restrict__ grad,
-              const float *__restrict__ rate, const int64_t *__restrict__ step,
-              const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
-              float *firstScales, uint8_t *secondCodes, float *secondScales,
-              RoundedCopy copy, Squares squares) {
-  squarePart(grad, q.count, squares);
-  if (isSkipped(step, clip))
+    adamw4bit(UpdateTable<AdamParams, CodedOperands<Param, Grad>> table) {
+  const auto row = table.row();
+  const Piece piece(row.count, blockIdx.x - row.firstBlock);
+  const Grad *__restrict__ grad = row.to.grad;
+  squarePart(grad, piece, row.squares);
+  if (isSkipped(table.step, table.clip))
     return;
   __shared__ adam::Factors f;
   __shared__ NibbleTable firstTable, secondTable;
   __shared__ float reduced[kBlock];
   if (threadIdx.x == 0)
-    f = adam::factors(q, rate, step, clip);
+    f = adam::factors(table.of(row), table.rate, table.step, table.clip);
   firstTable.fill(true);
   secondTable.fill(false);
   __syncthreads();
-  [[maybe_unused]] const Philox draws = roundingDraws(q.stream, *step);
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
-  for (int64_t from = begin; from < end; from += 2 * kBlock) {
+  Param *param = row.to.param;
+  const auto [firstCodes, firstScales] = row.to.first;
+  const auto [secondCodes, secondScales] = row.to.second;
+  const RoundedCopy copy(table.q.copy, row.to.copy);
+  [[maybe_unused]] const Philox draws = roundingDraws(row.stream, *table.step);
+  const int64_t end = piece.end;
+  for (int64_t from = piece.begin; from < end; from += 2 * kBlock) {
     // A group is completely inside or outside the tensor.
     const int64_t at = from + 2 * threadIdx.x, block = at / adam::kNibbleBlock;
     NibbleMoment m{}, v{};
@@ -122,13 +124,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
-
 } // namespace
 } // namespace cuda
-
-using cuda::floats;
-using cuda::longs;
 
 struct AdamW4bit::State : cuda::Prepared {};
 AdamW4bit::AdamW4bit(const Params &params)
@@ -142,24 +139,29 @@ Status AdamW4bit::prepare(Device &device) {
 }
 
 void AdamW4bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  cuda::Queue queue(*state_->device, stream, "adamw4bit");
-  withUpdated(
-      params_.param, params_.grad, DType::F32, [&](auto p, auto g, auto) {
-        using Param = decltype(p);
-        using Grad = decltype(g);
-        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        launch(queue, cuda::adamw4bit<Param, Grad>,
-               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
-               0, params_, grad, floats(operand(ins, 6)),
-               longs(operand(ins, 7)), floats(operand(ins, 8)),
-               static_cast<Param *>(result(outs, 0)),
-               cuda::codes(result(outs, 1)), floats(result(outs, 2)),
-               cuda::codes(result(outs, 3)), floats(result(outs, 4)),
-               RoundedCopy(params_.copy, result(outs, 6)),
-               cuda::Squares(scratch, result(outs, 5)));
-        cuda::addSquareParts(queue, params_.count, scratch,
-                             floats(result(outs, 5)));
-      });
+  runJoined(stream, {{*this, ins, outs, scratch}});
+}
+
+void AdamW4bit::runJoined(Stream &stream,
+                          std::initializer_list<UpdateRun<AdamW4bit>> runs) {
+  const UpdateRun<AdamW4bit> &one = *runs.begin();
+  const Params &q = one.update.params_;
+  cuda::Queue queue(*one.update.state_->device, stream, "adamw4bit");
+  withUpdated(q.param, q.grad, DType::F32, [&](auto p, auto g, auto) {
+    using Param = decltype(p);
+    using Grad = decltype(g);
+    cuda::JoinedUpdates joined(queue, cuda::adamw4bit<Param, Grad>, q, one.ins,
+                               6);
+    for (const auto &[update, ins, outs, scratch] : runs)
+      joined.add(update.params_,
+                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
+                  .param = static_cast<Param *>(result(outs, 0)),
+                  .first = cuda::codesOf(outs, 1),
+                  .second = cuda::codesOf(outs, 3),
+                  .copy = result(outs, 6)},
+                 scratch, result(outs, 5));
+    joined.launch();
+  });
 }
 
 } // namespace tmc

@@ -9,23 +9,26 @@ namespace cuda {
 namespace {
 
 template <typename Param, typename Grad, typename Moment>
-__global__ void __launch_bounds__(kBlock)
-    moveByLion(Lion::Params q, const Grad *__restrict__ grad,
-               const float *__restrict__ rate, const int64_t *__restrict__ step,
-               const float *__restrict__ clip, Param *param, Moment *moment,
-               RoundedCopy copy, Squares squares) {
-  squarePart(grad, q.count, squares);
-  if (isSkipped(step, clip))
+__global__ void __launch_bounds__(kBlock) moveByLion(
+    UpdateTable<Lion::Params, MomentOperands<Param, Grad, Moment>> table) {
+  const auto row = table.row();
+  const Piece piece(row.count, blockIdx.x - row.firstBlock);
+  const Grad *__restrict__ grad = row.to.grad;
+  squarePart(grad, piece, row.squares);
+  if (isSkipped(table.step, table.clip))
     return;
   __shared__ lion::Factors<float> shared;
   if (threadIdx.x == 0)
-    shared = lion::factors(q, rate, clip);
+    shared = lion::factors(table.of(row), table.rate, table.clip);
   __syncthreads();
   const lion::Factors<float> f = shared;
+  Param *param = row.to.param;
+  Moment *moment = row.to.moment;
+  const RoundedCopy copy(table.q.copy, row.to.copy);
   constexpr int kDrawn = kDrawnValues<Param, Moment, 1>,
                 N = Chance<kDrawn>::kRun;
   eachRun<kDrawn>(
-      q.count, q.stream, step,
+      piece, row.stream, table.step,
       isAligned(grad) && isAligned(param) && isAligned(moment) &&
           isAligned(copy.address()),
       [&](const auto &chance, int64_t i) {
@@ -54,9 +57,6 @@ __global__ void __launch_bounds__(kBlock)
 } // namespace
 } // namespace cuda
 
-using cuda::floats;
-using cuda::longs;
-
 struct Lion::State : cuda::Prepared {};
 Lion::Lion(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
@@ -69,24 +69,29 @@ Status Lion::prepare(Device &device) {
 }
 
 void Lion::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  cuda::Queue queue(*state_->device, stream, "lion");
-  withUpdated(
-      params_.param, params_.grad, params_.moment, [&](auto p, auto g, auto m) {
-        using Param = decltype(p);
-        using Grad = decltype(g);
-        using Moment = decltype(m);
-        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        launch(queue, cuda::moveByLion<Param, Grad, Moment>,
-               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
-               0, params_, grad, floats(operand(ins, 3)),
-               longs(operand(ins, 4)), floats(operand(ins, 5)),
-               static_cast<Param *>(result(outs, 0)),
-               static_cast<Moment *>(result(outs, 1)),
-               RoundedCopy(params_.copy, result(outs, 3)),
-               cuda::Squares(scratch, result(outs, 2)));
-        cuda::addSquareParts(queue, params_.count, scratch,
-                             floats(result(outs, 2)));
-      });
+  runJoined(stream, {{*this, ins, outs, scratch}});
+}
+
+void Lion::runJoined(Stream &stream,
+                     std::initializer_list<UpdateRun<Lion>> runs) {
+  const UpdateRun<Lion> &one = *runs.begin();
+  const Params &q = one.update.params_;
+  cuda::Queue queue(*one.update.state_->device, stream, "lion");
+  withUpdated(q.param, q.grad, q.moment, [&](auto p, auto g, auto m) {
+    using Param = decltype(p);
+    using Grad = decltype(g);
+    using Moment = decltype(m);
+    cuda::JoinedUpdates joined(queue, cuda::moveByLion<Param, Grad, Moment>, q,
+                               one.ins, 3);
+    for (const auto &[update, ins, outs, scratch] : runs)
+      joined.add(update.params_,
+                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
+                  .param = static_cast<Param *>(result(outs, 0)),
+                  .moment = static_cast<Moment *>(result(outs, 1)),
+                  .copy = result(outs, 3)},
+                 scratch, result(outs, 2));
+    joined.launch();
+  });
 }
 
 } // namespace tmc

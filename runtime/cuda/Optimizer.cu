@@ -17,24 +17,34 @@ namespace tmc {
 namespace cuda {
 namespace {
 
+template <typename Param, typename Grad, typename Moment> struct AdamOperands {
+  const Grad *grad;
+  Param *param;
+  Moment *first, *second;
+  void *copy;
+};
+
 template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
-    adamw(AdamW::Params q, const Grad *__restrict__ grad,
-          const float *__restrict__ rate, const int64_t *__restrict__ step,
-          const float *__restrict__ clip, Param *param, Moment *first,
-          Moment *second, RoundedCopy copy, Squares squares) {
-  squarePart(grad, q.count, squares);
-  if (isSkipped(step, clip))
+    adamw(UpdateTable<AdamW::Params, AdamOperands<Param, Grad, Moment>> table) {
+  const auto row = table.row();
+  const Piece piece(row.count, blockIdx.x - row.firstBlock);
+  const Grad *__restrict__ grad = row.to.grad;
+  squarePart(grad, piece, row.squares);
+  if (isSkipped(table.step, table.clip))
     return;
   __shared__ adam::Factors shared;
   if (threadIdx.x == 0)
-    shared = adam::factors(q, rate, step, clip);
+    shared = adam::factors(table.of(row), table.rate, table.step, table.clip);
   __syncthreads();
   const adam::Factors f = shared;
+  Param *param = row.to.param;
+  Moment *first = row.to.first, *second = row.to.second;
+  const RoundedCopy copy(table.q.copy, row.to.copy);
   constexpr int kDrawn = kDrawnValues<Param, Moment, 2>,
                 N = Chance<kDrawn>::kRun;
   eachRun<kDrawn>(
-      q.count, q.stream, step,
+      piece, row.stream, table.step,
       isAligned(grad) && isAligned(param) && isAligned(first) &&
           isAligned(second) && isAligned(copy.address()),
       [&](const auto &chance, int64_t i) {
@@ -81,28 +91,30 @@ struct CodeTable {
 /// element per thread.
 template <typename Param, typename Grad>
 __global__ void __launch_bounds__(kBlock)
-    adamw8bit(AdamW8bit::Params q, const Grad *__restrict__ grad,
-              const float *__restrict__ rate, const int64_t *__restrict__ step,
-              const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
-              float *firstMost, uint8_t *secondCodes, float *secondMost,
-              RoundedCopy copy, Squares squares) {
-  squarePart(grad, q.count, squares);
-  if (isSkipped(step, clip))
+    adamw8bit(UpdateTable<AdamParams, CodedOperands<Param, Grad>> table) {
+  const auto row = table.row();
+  const Piece piece(row.count, blockIdx.x - row.firstBlock);
+  const Grad *__restrict__ grad = row.to.grad;
+  squarePart(grad, piece, row.squares);
+  if (isSkipped(table.step, table.clip))
     return;
   static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
   __shared__ adam::Factors shared;
   __shared__ CodeTable firstTable, secondTable;
   __shared__ float reduced[kBlock];
   if (threadIdx.x == 0)
-    shared = adam::factors(q, rate, step, clip);
+    shared = adam::factors(table.of(row), table.rate, table.step, table.clip);
   firstTable.fill(true);
   secondTable.fill(false);
   __syncthreads();
   const adam::Factors f = shared;
-  [[maybe_unused]] const Philox draws = roundingDraws(q.stream, *step);
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
-  for (int64_t from = begin; from < end; from += kBlock) {
+  Param *param = row.to.param;
+  const auto [firstCodes, firstMost] = row.to.first;
+  const auto [secondCodes, secondMost] = row.to.second;
+  const RoundedCopy copy(table.q.copy, row.to.copy);
+  [[maybe_unused]] const Philox draws = roundingDraws(row.stream, *table.step);
+  const int64_t end = piece.end;
+  for (int64_t from = piece.begin; from < end; from += kBlock) {
     const int64_t i = from + threadIdx.x, block = from / kBlock;
     float m = 0, v = 0;
     if (i < end) {
@@ -139,17 +151,22 @@ __global__ void __launch_bounds__(kBlock)
 
 template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
-    sgd(Sgd::Params q, const Grad *__restrict__ grad,
-        const float *__restrict__ rate, const int64_t *__restrict__ step,
-        const float *__restrict__ clip, Param *param, Moment *buffer,
-        RoundedCopy copy, Squares squares) {
-  squarePart(grad, q.count, squares);
-  if (isSkipped(step, clip))
+    sgd(UpdateTable<Sgd::Params, MomentOperands<Param, Grad, Moment>> table) {
+  const auto row = table.row();
+  const Piece piece(row.count, blockIdx.x - row.firstBlock);
+  const Grad *__restrict__ grad = row.to.grad;
+  squarePart(grad, piece, row.squares);
+  if (isSkipped(table.step, table.clip))
     return;
+  const Sgd::Params q = table.of(row);
+  Param *param = row.to.param;
+  Moment *buffer = row.to.moment;
+  const RoundedCopy copy(q.copy, row.to.copy);
   const float decay = float(q.weightDecay), momentum = float(q.momentum);
   const float damped = float(1 - q.dampening);
-  const float minusRate = -*rate, scale = clip ? *clip : 1.0f;
-  const bool firstStep = *step <= 1;
+  const float minusRate = -*table.rate;
+  const float scale = table.clip ? *table.clip : 1.0f;
+  const bool firstStep = *table.step <= 1;
   constexpr int kDrawn = kDrawnValues<Param, Moment, 1>,
                 N = Chance<kDrawn>::kRun;
   const bool hasBuffer = q.momentum != 0 && buffer;
@@ -165,7 +182,7 @@ __global__ void __launch_bounds__(kBlock)
     return p + minusRate * g;
   };
   eachRun<kDrawn>(
-      q.count, q.stream, step,
+      piece, row.stream, table.step,
       isAligned(grad) && isAligned(param) && isAligned(buffer) &&
           isAligned(copy.address()),
       [&](const auto &chance, int64_t i) {
@@ -197,18 +214,19 @@ __global__ void __launch_bounds__(kBlock)
 template <typename T>
 __global__ void __launch_bounds__(kBlock)
     squareParts(const T *__restrict__ x, int64_t count, Squares squares) {
-  squarePart(x, count, squares);
+  squarePart(x, Piece(count, blockIdx.x), squares);
 }
 
-__global__ void __launch_bounds__(kBlock)
-    addParts(const double *__restrict__ partial, int64_t parts, float *out) {
+/// A block adds the parts of one sum.
+__global__ void __launch_bounds__(kBlock) addParts(SquareSums::Table table) {
   __shared__ double shared[kBlock];
+  const SquareSums::Row row = table.rows[blockIdx.x];
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < parts; i += kBlock)
-    sum += partial[i];
+  for (int64_t i = threadIdx.x; i < row.parts; i += kBlock)
+    sum += row.partial[i];
   const double total = blockReduce(sum, shared, AddOp{});
   if (threadIdx.x == 0)
-    *out = float(total);
+    *row.out = float(total);
 }
 
 /// The addresses of one launch; they fit its arguments easily.
@@ -248,15 +266,18 @@ __global__ void lossScale(LossScale::Params q, const float *norm, float *scale,
   *step = moveLossScale(q, *norm, *scale, *clean, *count);
 }
 
-uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
-
 } // namespace
 
-void addSquareParts(Queue &queue, int64_t count, void *scratch, float *out) {
+void SquareSums::add(int64_t count, const void *scratch, float *out) {
   if (out && count > kPiece)
-    launch(queue, addParts, dim3(1), dim3(kBlock), 0,
-           static_cast<const double *>(scratch), ceilDivide(count, kPiece),
-           out);
+    table_.rows[count_++] = {static_cast<const double *>(scratch),
+                             ceilDivide(count, kPiece), out};
+}
+
+void SquareSums::launch(Queue &queue) {
+  cuda::launch(queue, addParts, dim3(unsigned(count_)), dim3(kBlock), 0,
+               table_);
+  count_ = 0;
 }
 
 template <typename T>
@@ -265,8 +286,10 @@ void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
   if (!out)
     return;
   launch(queue, squareParts<T>, blocksFor(count, kPiece), dim3(kBlock), 0, x,
-         count, Squares(scratch, out));
-  addSquareParts(queue, count, scratch, out);
+         count, Squares{static_cast<double *>(scratch), out});
+  SquareSums sum;
+  sum.add(count, scratch, out);
+  sum.launch(queue);
 }
 template void squareSum(Queue &, const float *, int64_t, void *, float *);
 template void squareSum(Queue &, const bf16 *, int64_t, void *, float *);
@@ -289,25 +312,30 @@ Status AdamW::prepare(Device &device) {
 }
 
 void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  cuda::Queue queue(*state_->device, stream, "adamw");
-  withUpdated(
-      params_.param, params_.grad, params_.moment, [&](auto p, auto g, auto m) {
-        using Param = decltype(p);
-        using Grad = decltype(g);
-        using Moment = decltype(m);
-        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        launch(queue, cuda::adamw<Param, Grad, Moment>,
-               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
-               0, params_, grad, floats(operand(ins, 4)),
-               longs(operand(ins, 5)), floats(operand(ins, 6)),
-               static_cast<Param *>(result(outs, 0)),
-               static_cast<Moment *>(result(outs, 1)),
-               static_cast<Moment *>(result(outs, 2)),
-               RoundedCopy(params_.copy, result(outs, 4)),
-               cuda::Squares(scratch, result(outs, 3)));
-        cuda::addSquareParts(queue, params_.count, scratch,
-                             floats(result(outs, 3)));
-      });
+  runJoined(stream, {{*this, ins, outs, scratch}});
+}
+
+void AdamW::runJoined(Stream &stream,
+                      std::initializer_list<UpdateRun<AdamW>> runs) {
+  const UpdateRun<AdamW> &one = *runs.begin();
+  const Params &q = one.update.params_;
+  cuda::Queue queue(*one.update.state_->device, stream, "adamw");
+  withUpdated(q.param, q.grad, q.moment, [&](auto p, auto g, auto m) {
+    using Param = decltype(p);
+    using Grad = decltype(g);
+    using Moment = decltype(m);
+    cuda::JoinedUpdates joined(queue, cuda::adamw<Param, Grad, Moment>, q,
+                               one.ins, 4);
+    for (const auto &[update, ins, outs, scratch] : runs)
+      joined.add(update.params_,
+                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
+                  .param = static_cast<Param *>(result(outs, 0)),
+                  .first = static_cast<Moment *>(result(outs, 1)),
+                  .second = static_cast<Moment *>(result(outs, 2)),
+                  .copy = result(outs, 4)},
+                 scratch, result(outs, 3));
+    joined.launch();
+  });
 }
 
 struct AdamW8bit::State : cuda::Prepared {};
@@ -322,24 +350,29 @@ Status AdamW8bit::prepare(Device &device) {
 }
 
 void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  cuda::Queue queue(*state_->device, stream, "adamw8bit");
-  withUpdated(
-      params_.param, params_.grad, DType::F32, [&](auto p, auto g, auto) {
-        using Param = decltype(p);
-        using Grad = decltype(g);
-        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        launch(queue, cuda::adamw8bit<Param, Grad>,
-               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
-               0, params_, grad, floats(operand(ins, 6)),
-               longs(operand(ins, 7)), floats(operand(ins, 8)),
-               static_cast<Param *>(result(outs, 0)),
-               cuda::codes(result(outs, 1)), floats(result(outs, 2)),
-               cuda::codes(result(outs, 3)), floats(result(outs, 4)),
-               RoundedCopy(params_.copy, result(outs, 6)),
-               cuda::Squares(scratch, result(outs, 5)));
-        cuda::addSquareParts(queue, params_.count, scratch,
-                             floats(result(outs, 5)));
-      });
+  runJoined(stream, {{*this, ins, outs, scratch}});
+}
+
+void AdamW8bit::runJoined(Stream &stream,
+                          std::initializer_list<UpdateRun<AdamW8bit>> runs) {
+  const UpdateRun<AdamW8bit> &one = *runs.begin();
+  const Params &q = one.update.params_;
+  cuda::Queue queue(*one.update.state_->device, stream, "adamw8bit");
+  withUpdated(q.param, q.grad, DType::F32, [&](auto p, auto g, auto) {
+    using Param = decltype(p);
+    using Grad = decltype(g);
+    cuda::JoinedUpdates joined(queue, cuda::adamw8bit<Param, Grad>, q, one.ins,
+                               6);
+    for (const auto &[update, ins, outs, scratch] : runs)
+      joined.add(update.params_,
+                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
+                  .param = static_cast<Param *>(result(outs, 0)),
+                  .first = cuda::codesOf(outs, 1),
+                  .second = cuda::codesOf(outs, 3),
+                  .copy = result(outs, 6)},
+                 scratch, result(outs, 5));
+    joined.launch();
+  });
 }
 
 struct Sgd::State : cuda::Prepared {};
@@ -354,24 +387,29 @@ Status Sgd::prepare(Device &device) {
 }
 
 void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  cuda::Queue queue(*state_->device, stream, "sgd");
-  withUpdated(
-      params_.param, params_.grad, params_.moment, [&](auto p, auto g, auto m) {
-        using Param = decltype(p);
-        using Grad = decltype(g);
-        using Moment = decltype(m);
-        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
-        launch(queue, cuda::sgd<Param, Grad, Moment>,
-               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
-               0, params_, grad, floats(operand(ins, 3)),
-               longs(operand(ins, 4)), floats(operand(ins, 5)),
-               static_cast<Param *>(result(outs, 0)),
-               static_cast<Moment *>(result(outs, 1)),
-               RoundedCopy(params_.copy, result(outs, 3)),
-               cuda::Squares(scratch, result(outs, 2)));
-        cuda::addSquareParts(queue, params_.count, scratch,
-                             floats(result(outs, 2)));
-      });
+  runJoined(stream, {{*this, ins, outs, scratch}});
+}
+
+void Sgd::runJoined(Stream &stream,
+                    std::initializer_list<UpdateRun<Sgd>> runs) {
+  const UpdateRun<Sgd> &one = *runs.begin();
+  const Params &q = one.update.params_;
+  cuda::Queue queue(*one.update.state_->device, stream, "sgd");
+  withUpdated(q.param, q.grad, q.moment, [&](auto p, auto g, auto m) {
+    using Param = decltype(p);
+    using Grad = decltype(g);
+    using Moment = decltype(m);
+    cuda::JoinedUpdates joined(queue, cuda::sgd<Param, Grad, Moment>, q,
+                               one.ins, 3);
+    for (const auto &[update, ins, outs, scratch] : runs)
+      joined.add(update.params_,
+                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
+                  .param = static_cast<Param *>(result(outs, 0)),
+                  .moment = static_cast<Moment *>(result(outs, 1)),
+                  .copy = result(outs, 3)},
+                 scratch, result(outs, 2));
+    joined.launch();
+  });
 }
 
 struct SquareSum::State : cuda::Prepared {};

@@ -1,7 +1,14 @@
 //===- Updates.h - common parts of updates on cuda --------------*- C++ -*-===//
 //
-// The elements of a block of threads, the random bits that round them, and the
-// sums of squares of the updates.
+// The elements of a block of threads, the random bits that round them, the sums
+// of squares of the updates, and the table of the updates of a launch:
+//
+//     blocks   0 1 2 3 4 5 6 7 8        a piece of kPiece elements each
+//     rows     |a    |b|c    |d|        firstBlock: 0, 3, 4, 7
+//
+// A single update is a table of one row. A block finds its row by its number,
+// and its results don't depend on the other rows: updates have the same bits
+// in any grouping.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_UPDATES_H
@@ -25,18 +32,36 @@ extern template void squareSum(Queue &, const float *, int64_t, void *,
 extern template void squareSum(Queue &, const bf16 *, int64_t, void *, float *);
 extern template void squareSum(Queue &, const f16 *, int64_t, void *, float *);
 
-/// Queues *out = the sum of the parts' squares by a fixed tree, if `out` isn't
-/// null and there are several parts.
-void addSquareParts(Queue &queue, int64_t count, void *scratch, float *out);
+/// The sums of squares of one launch that have several parts each.
+class SquareSums {
+public:
+  /// Adds the sum of `count` elements' parts, if `out` isn't null and there are
+  /// several parts.
+  void add(int64_t count, const void *scratch, float *out);
+  /// Queues one launch, which adds the parts of each sum by a fixed tree, and
+  /// forgets the sums. Without sums it queues nothing.
+  void launch(Queue &queue);
+
+  struct Row {
+    const double *partial;
+    int64_t parts;
+    float *out;
+  };
+  /// An argument of a kernel.
+  struct Table {
+    Row rows[kMostJoinedUpdates];
+  };
+
+private:
+  Table table_ = {};
+  int count_ = 0;
+};
 
 /// The place of a gradient's sum of squares, which blocks of an update make in
 /// passing; null: it isn't wanted.
 struct Squares {
   double *partial;
   float *out;
-  Squares(void *scratch, void *out)
-      : partial(static_cast<double *>(scratch)),
-        out(static_cast<float *>(out)) {}
 };
 
 namespace {
@@ -45,6 +70,128 @@ constexpr int kBlock = 256;
 /// Elements of one block of an update.
 constexpr int64_t kPiece = kCudaUpdatePart;
 static_assert(kPiece == 16 * kBlock);
+
+/// The elements of one tensor that a block takes.
+struct Piece {
+  int64_t index, begin, end;
+  bool isOnly;
+
+  __device__ Piece(int64_t count, int64_t index)
+      : index(index), begin(index * kPiece),
+        end(begin + kPiece < count ? begin + kPiece : count),
+        isOnly(count <= kPiece) {}
+};
+
+/// The updates of one launch, an argument of the kernel. `Params`: of the
+/// kernel class, what the updates share; `Operands`: addresses of one of them.
+template <typename Params, typename Operands> struct UpdateTable {
+  struct Row {
+    Operands to;
+    Squares squares;
+    int64_t count;
+    double weightDecay;
+    uint32_t stream;
+    uint32_t firstBlock;
+  };
+  Params q;
+  const float *rate;
+  const int64_t *step;
+  const float *clip;
+  int32_t updates;
+  Row rows[kMostJoinedUpdates];
+
+  /// The row of this block.
+  __device__ Row row() const {
+    int low = 0, high = updates;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (rows[middle].firstBlock <= blockIdx.x ? low : high) = middle;
+    }
+    return rows[low];
+  }
+  /// The parameters of one row.
+  __device__ Params of(const Row &row) const {
+    Params own = q;
+    own.count = row.count;
+    own.weightDecay = row.weightDecay;
+    own.stream = row.stream;
+    return own;
+  }
+};
+
+/// The addresses of an update with one moment, or none.
+template <typename Param, typename Grad, typename Moment>
+struct MomentOperands {
+  const Grad *grad;
+  Param *param;
+  Moment *moment;
+  void *copy;
+};
+
+/// Those of one with two moments in codes, each with a scale for each block.
+struct MomentCodes {
+  uint8_t *codes;
+  float *scales;
+};
+inline MomentCodes codesOf(Out outs, size_t first) {
+  return {static_cast<uint8_t *>(result(outs, first)),
+          static_cast<float *>(result(outs, first + 1))};
+}
+template <typename Param, typename Grad> struct CodedOperands {
+  const Grad *grad;
+  Param *param;
+  MomentCodes first, second;
+  void *copy;
+};
+
+/// The rows of a launch of updates on the host's side.
+template <typename Params, typename Operands> class JoinedUpdates {
+public:
+  using Table = UpdateTable<Params, Operands>;
+  // 4 KiB are the least that a launch may have on any card.
+  static_assert(sizeof(Table) <= 4096);
+
+  /// The operands from `scalars` on are the rate, the step and the factor that
+  /// clips. `kernel` runs a table.
+  JoinedUpdates(Queue &queue, void (*kernel)(UpdateTable<Params, Operands>),
+                const Params &params, In ins, size_t scalars)
+      : queue_(queue), kernel_(kernel) {
+    table_.q = params;
+    table_.rate = static_cast<const float *>(operand(ins, scalars));
+    table_.step = static_cast<const int64_t *>(operand(ins, scalars + 1));
+    table_.clip = static_cast<const float *>(operand(ins, scalars + 2));
+  }
+
+  void add(const Params &params, const Operands &to, void *scratch,
+           void *squares) {
+    if (table_.updates == kMostJoinedUpdates)
+      launch();
+    auto *out = static_cast<float *>(squares);
+    table_.rows[table_.updates++] = {
+        .to = to,
+        .squares = {static_cast<double *>(scratch), out},
+        .count = params.count,
+        .weightDecay = params.weightDecay,
+        .stream = uint32_t(params.stream),
+        .firstBlock = blocks_};
+    blocks_ += uint32_t(ceilDivide(params.count, kPiece));
+    sums_.add(params.count, scratch, out);
+  }
+
+  void launch() {
+    cuda::launch(queue_, kernel_, dim3(blocks_), dim3(kBlock), 0, table_);
+    sums_.launch(queue_);
+    table_.updates = 0;
+    blocks_ = 0;
+  }
+
+private:
+  Queue &queue_;
+  void (*kernel_)(Table);
+  Table table_ = {};
+  SquareSums sums_;
+  uint32_t blocks_ = 0;
+};
 
 /// The square root of an element, or of each of a run.
 struct Root {
@@ -56,12 +203,12 @@ struct Root {
 /// The block's part of a sum of squares: thread t adds the runs of four t, t +
 /// 256, ... in order, then threads combine in halves. Called by all threads.
 template <typename T>
-__device__ void squarePart(const T *x, int64_t count, const Squares &squares) {
+__device__ void squarePart(const T *x, const Piece &piece,
+                           const Squares &squares) {
   if (!squares.out)
     return;
   __shared__ double shared[kBlock];
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < count ? begin + kPiece : count;
+  const int64_t begin = piece.begin, end = piece.end;
   float sum = 0;
   auto add = [&](float value) { sum = fmaf(value, value, sum); };
   const bool aligned = isAligned(x);
@@ -81,10 +228,10 @@ __device__ void squarePart(const T *x, int64_t count, const Squares &squares) {
   const double total = blockReduce(double(sum), shared, AddOp{});
   if (threadIdx.x != 0)
     return;
-  if (gridDim.x == 1)
+  if (piece.isOnly)
     *squares.out = float(total);
   else
-    squares.partial[blockIdx.x] = total;
+    squares.partial[piece.index] = total;
 }
 
 /// The random bits by which a thread rounds a run of elements; `Count` values
@@ -131,15 +278,14 @@ template <> struct Chance<0> {
   }
 };
 
-/// Calls run(chance, i) for the whole runs of the block's piece if `aligned`,
-/// and one(chance, i, element of a run) for the other elements.
+/// Calls run(chance, i) for the whole runs of the piece if `aligned`, and
+/// one(chance, i, element of a run) for the other elements.
 template <int Count, typename R, typename F>
-__device__ void eachRun(int64_t count, int64_t stream, const int64_t *step,
+__device__ void eachRun(const Piece &piece, int64_t stream, const int64_t *step,
                         bool aligned, R &&run, F &&one) {
   constexpr int kRun = Chance<Count>::kRun;
   const Philox draws = roundingDraws(stream, *step);
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < count ? begin + kPiece : count;
+  const int64_t begin = piece.begin, end = piece.end;
   for (int64_t i = begin + int64_t(threadIdx.x) * kRun; i < end;
        i += kBlock * kRun) {
     Chance<Count> chance;

@@ -46,6 +46,28 @@ constexpr int64_t squareSumLaunches(int64_t count, bool isWanted) {
 /// The most square sums that one kernel of cuda adds.
 constexpr int64_t kNormPiece = 256;
 
+/// One update of a launch of several: the kernel object and what its run takes.
+template <typename K> struct UpdateRun {
+  K &update;
+  In ins;
+  Out outs;
+  void *scratch;
+};
+/// The most updates of one launch on cuda. Their operands are arguments of the
+/// kernel, which has at most 4 KiB of them on every card.
+constexpr int64_t kMostJoinedUpdates = 40;
+
+/// Declares a kernel class whose runs may be joined. `runJoined` queues the
+/// same as a run of each, with the same bits, in a launch for each
+/// kMostJoinedUpdates of them. All have the same types, scalar operands and
+/// parameters but for count, weightDecay and stream; none reads what another
+/// writes. Only cuda defines it.
+#define TMC_UPDATE_KERNEL(NAME)                                                \
+public:                                                                        \
+  static void runJoined(Stream &stream,                                        \
+                        std::initializer_list<UpdateRun<NAME>> runs);          \
+  TMC_KERNEL(NAME)
+
 /// Whether an update changes nothing; `clipScale` may be absent.
 TMC_HD inline bool isSkipped(const int64_t *step, const float *clipScale) {
   return *step == 0 || (clipScale && *clipScale != *clipScale);
@@ -62,6 +84,13 @@ struct AdamParams {
   TMC_FIELD_GROUPS(TMC_GIVEN(param, grad, moment), TMC_OPTIONAL(copy),
                    TMC_GIVEN(count, beta1, beta2, epsilon, weightDecay, stream))
 };
+
+/// Whether a parameter of such a class may differ between joined runs.
+constexpr bool isOwnOfUpdate(std::string_view param) {
+  return param == TMC_FIELD_NAME(AdamParams, count) ||
+         param == TMC_FIELD_NAME(AdamParams, weightDecay) ||
+         param == TMC_FIELD_NAME(AdamParams, stream);
+}
 
 /// The types of parameters and moments.
 constexpr bool isUpdated(DType type) {
@@ -93,7 +122,7 @@ public:
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[3]);
   }
-  TMC_KERNEL(AdamW)
+  TMC_UPDATE_KERNEL(AdamW)
 };
 
 /// AdamW with moments in 8 bits (runtime/kernels/Adam.h): a code per element
@@ -118,7 +147,7 @@ public:
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[5]);
   }
-  TMC_KERNEL(AdamW8bit)
+  TMC_UPDATE_KERNEL(AdamW8bit)
 };
 
 /// AdamW with moments in 4 bits (runtime/kernels/Adam4bit.h): a code per
@@ -141,7 +170,7 @@ public:
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[5]);
   }
-  TMC_KERNEL(AdamW4bit)
+  TMC_UPDATE_KERNEL(AdamW4bit)
 };
 
 /// Lion: a parameter moves by the sign of a blend of moment and gradient.
@@ -176,7 +205,7 @@ public:
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[2]);
   }
-  TMC_KERNEL(Lion)
+  TMC_UPDATE_KERNEL(Lion)
 };
 
 /// PyTorch's SGD:
@@ -210,7 +239,7 @@ public:
   static int64_t cudaLaunches(const Params &params, Wanted wanted) {
     return 1 + squareSumLaunches(params.count, wanted[2]);
   }
-  TMC_KERNEL(Sgd)
+  TMC_UPDATE_KERNEL(Sgd)
 };
 
 /// ins: g [count]. outs: the sum of squares, f32 scalar.

@@ -91,7 +91,7 @@ struct RoundedCopy {
   bf16 *brains;
   f16 *halves;
 
-  RoundedCopy(DType type, void *to)
+  TMC_HD RoundedCopy(DType type, void *to)
       : brains(type == DType::BF16 ? static_cast<bf16 *>(to) : nullptr),
         halves(type == DType::F16 ? static_cast<f16 *>(to) : nullptr) {}
   template <int N, bool Aligned = false>
