@@ -8,11 +8,16 @@
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepUpdates.h"
 #include "compiler/analysis/StepWork.h"
+#include "compiler/analysis/Storage.h"
+#include "compiler/planning/driver/GatherUpdates.h"
 #include "compiler/planning/driver/PlanCache.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
+#include "runtime/kernels/Optimizer.h"
 
 #include "llvm/Support/Format.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -27,6 +32,37 @@ std::string inMiB(int64_t bytes) {
   llvm::raw_string_ostream(text)
       << llvm::format("%.2f MiB", double(bytes) / (1 << 20));
   return text;
+}
+
+/// Of each recipe, the number of its kind: updates of one kind can share a
+/// launch on cuda. They have the same kernel class, types, scalar operands and
+/// shared parameters. kNone: the recipe isn't such an update.
+std::vector<int32_t> updateKinds(const StepProblem &stated) {
+  std::map<std::string, int32_t> kinds;
+  std::vector<int32_t> kindOf(stated.kernelOf.size(), planning::kNone);
+  for (auto [recipe, kernel] : llvm::enumerate(stated.kernelOf)) {
+    if (!kernel.op || !kernel.op->hasTrait<train::UpdateRule>())
+      continue;
+    SmallVector<MemRefType> layouts;
+    std::string kind;
+    llvm::raw_string_ostream os(kind);
+    for (Value operand : kernel.op->getOperands()) {
+      layouts.push_back(contiguous(operand.getType()));
+      if (layouts.back().getRank() == 0)
+        os << storageRoot(operand).getAsOpaquePointer() << " ";
+    }
+    const KernelCall call =
+        cast<KernelOpInterface>(kernel.op).getKernel(layouts, Backend::Cuda);
+    if (!call.isJoinable)
+      continue;
+    os << call.symbol;
+    for (auto &[name, value] : call.params)
+      if (!isOwnOfUpdate(name))
+        os << " " << value;
+    kindOf[recipe] =
+        kinds.try_emplace(kind, int32_t(kinds.size())).first->second;
+  }
+  return kindOf;
 }
 
 struct Plan : impl::PlanBase<Plan> {
@@ -88,6 +124,9 @@ struct Plan : impl::PlanBase<Plan> {
     }
     if (!plan->feasible)
       return reportOverBudget(*stated, *plan);
+    if (device->backend == Backend::Cuda)
+      planning::gatherUpdates(problem, *plan, updateKinds(*stated),
+                              alignments[0], budget);
     if (std::optional<std::string> wrong =
             planning::verifyPlan(problem, *plan, budget))
       return defect(*wrong);

@@ -79,6 +79,9 @@ struct KernelCall {
   /// bytes, if it multiplies matrices (Kernel.h).
   std::function<int64_t(Wanted)> deviceLaunches;
   std::optional<int64_t> unalignedProducts;
+  /// On cuda: whether several runs side by side can be one launch, as those of
+  /// updates can (Optimizer.h).
+  bool isJoinable = false;
   /// Whether the kernel supports the op's element types, by the `takes` of its
   /// class.
   bool supported;
@@ -146,6 +149,7 @@ KernelCall KernelCall::of(mlir::MLIRContext *context,
     };
   if constexpr (requires { K::unalignedProducts(params); })
     call.unalignedProducts = K::unalignedProducts(params);
+  call.isJoinable = requires { &K::runJoined; };
   return call;
 }
 
