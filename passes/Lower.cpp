@@ -356,7 +356,7 @@ private:
       places |= place < 64 ? uint64_t(out >= 0) << place : 0;
     const int64_t launches =
         call.deviceLaunches ? call.deviceLaunches(Wanted(places)) : 1;
-    mem::LaunchOp::create(
+    auto launch = mem::LaunchOp::create(
         b, op.getLoc(), call.symbol, generated, inputs, outputs, scratch,
         b.getArrayAttr(params), call.ins, outOrder, accumulates, accumulated,
         carried && firstOfSum(op), onHost, nameOf(op),
@@ -364,6 +364,7 @@ private:
         cost ? cost.getBytesMoved() : 0, launches,
         call.unalignedProducts ? b.getI64IntegerAttr(*call.unalignedProducts)
                                : IntegerAttr());
+    launch.setJoinable(call.isJoinable);
     if (!onHost)
       order.launched();
   }

@@ -358,6 +358,40 @@ def Lower : Pass<"tmc-lower", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tmc::mem::MemDialect"];
 }
 
+def JoinUpdates : Pass<"tmc-join-updates", "::tmc::mem::ProgramOp"> {
+  let summary = "make updates that stand side by side one launch";
+  let description = [{
+    Each run of a kernel on cuda takes some microseconds, whatever it does, and a
+    model has many small parameters. Updates of one kind that stand side by side
+    become one launch over a table of their operands, of at most
+    `kMostJoinedUpdates` (`runtime/kernels/Optimizer.h`).
+
+    Operands of joined updates are alive together. Where that would raise the
+    live peak, or the arena by more than `arenaRoom`
+    (`compiler/planning/driver/GatherUpdates.h`), fewer updates are joined.
+
+    ```mlir
+    mem.launch "AdamW"(%w, %dw, ...) -> (%w, ...) {device_launches = 1, ...}
+    mem.launch "AdamW"(%b, %db, ...) -> (%b, ...) {device_launches = 2, ...}
+    ```
+    becomes
+    ```mlir
+    mem.launch "AdamW"(%w, %dw, ...) -> (%w, ...) {device_launches = 2, joins_next, ...}
+    mem.launch "AdamW"(%b, %db, ...) -> (%b, ...) {device_launches = 0, ...}
+    ```
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", /*default=*/"64",
+           "Of every offset, in bytes; a power of two">,
+    Option<"effort", "effort", "int64_t", /*default=*/"100",
+           "Counted work of the packing, in percent of the default">,
+    Option<"seed", "seed", "int64_t", /*default=*/"1",
+           "Another packing">,
+    Option<"arenaLimit", "arena-limit", "int64_t", /*default=*/"-1",
+           "Bytes of the device's arena that joining must not exceed; -1: no limit">,
+  ];
+}
+
 def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
   let summary = "give every buffer its place in the arena";
   let description = [{

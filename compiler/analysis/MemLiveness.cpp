@@ -47,6 +47,8 @@ private:
   std::vector<std::vector<Touch>> touches;
   std::vector<Loop> loops;
   llvm::DenseMap<int64_t, Operation *> workOf;
+  /// Moments [begin, end) of the joined launches that are being visited.
+  MemLiveness::Span joined;
 
   void visit(Block &block, int loop) {
     for (Operation &op : block) {
@@ -70,15 +72,24 @@ private:
       if (!effects || isa<mem::ViewOp, mem::PieceOp>(op))
         continue;
       int64_t moment = out.moments.size();
+      if (moment >= joined.end) {
+        auto launch = dyn_cast<mem::LaunchOp>(op);
+        joined = {moment,
+                  moment + (launch ? int64_t(joinedFrom(launch).size()) : 1)};
+      }
       out.moments.push_back(&op);
       SmallVector<MemoryEffects::EffectInstance> list;
       effects.getEffects(list);
       // Reads first: an op reads its operands before it writes its results.
       for (bool reads : {true, false})
-        for (const MemoryEffects::EffectInstance &effect : list)
-          if (isa<MemoryEffects::Read>(effect.getEffect()) == reads)
-            touches[index[bufferOf(effect.getValue())]].push_back(
-                {moment, loop, reads});
+        for (const MemoryEffects::EffectInstance &effect : list) {
+          if (isa<MemoryEffects::Read>(effect.getEffect()) != reads)
+            continue;
+          std::vector<Touch> &its = touches[index[bufferOf(effect.getValue())]];
+          its.push_back({joined.begin, loop, reads});
+          if (joined.begin + 1 < joined.end)
+            its.push_back({joined.end - 1, loop, reads});
+        }
     }
   }
 
@@ -114,6 +125,15 @@ private:
 };
 
 } // namespace
+
+SmallVector<mem::LaunchOp> tmc::joinedFrom(mem::LaunchOp launch) {
+  SmallVector<mem::LaunchOp> all{launch};
+  for (Operation *op = launch->getNextNode(); op && all.back().getJoinsNext();
+       op = op->getNextNode())
+    if (auto next = dyn_cast<mem::LaunchOp>(op))
+      all.push_back(next);
+  return all;
+}
 
 llvm::DenseMap<int64_t, Operation *> tmc::workOfEvents(mem::ProgramOp program) {
   llvm::DenseMap<int64_t, Operation *> workOf;

@@ -11,7 +11,8 @@
 // included; a persistent one always. In a loop, a buffer that is also touched
 // outside it, or that the body reads before it writes it, is alive from the
 // body's first moment to its last: its bytes pass from one trip to the next.
-// Buffers of asynchronous work stay alive through that work's done.
+// Buffers of asynchronous work stay alive through that work's done, and what a
+// joined launch touches is alive during all of the launches joined with it.
 
 #ifndef TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
 #define TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
@@ -53,6 +54,10 @@ MemLiveness memLiveness(mem::ProgramOp program);
 /// The work of each event: the copy, or launch on the host, that stands before
 /// its record.
 llvm::DenseMap<int64_t, mlir::Operation *> workOfEvents(mem::ProgramOp program);
+
+/// The launches that are joined with the ones after them and run as one with
+/// `launch`, in order: `launch` alone if it isn't joined.
+llvm::SmallVector<mem::LaunchOp> joinedFrom(mem::LaunchOp launch);
 
 /// The buffer that `memref` is a view or a piece of.
 mem::BufferOp bufferOf(mlir::Value memref);

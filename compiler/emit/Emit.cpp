@@ -36,6 +36,68 @@ std::string tmc::literal(Attribute value) {
   return (isa<TypeAttr>(value) ? "DType::" : "") + parameterText(value);
 }
 
+/// The emitted function that adds an offset to a space's arena.
+static std::string addressIn(SpaceKind space) {
+  return onDevice(space) ? "at" : nameOf(space);
+}
+
+static int64_t bytesOfElement(MemRefType type) {
+  return (type.getElementTypeBitWidth() + 7) / 8;
+}
+
+/// The offset of `memref` in its arena; that of a piece moves with i.
+static std::string offset(Value memref) {
+  int64_t offset = 0;
+  std::string moving;
+  while (!memref.getDefiningOp<mem::BufferOp>()) {
+    Operation *op = memref.getDefiningOp();
+    auto type = cast<MemRefType>(memref.getType());
+    if (isa<mem::PieceOp>(op)) {
+      moving = " + i * " + std::to_string(sizeInBytes(type));
+    } else {
+      SmallVector<int64_t> strides;
+      int64_t elements = 0, before = 0;
+      (void)type.getStridesAndOffset(strides, elements);
+      auto source = cast<MemRefType>(op->getOperand(0).getType());
+      (void)source.getStridesAndOffset(strides, before);
+      offset += (elements - before) * bytesOfElement(type);
+    }
+    memref = op->getOperand(0);
+  }
+  offset += int64_t(memref.getDefiningOp<mem::BufferOp>().getOffset());
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format_hex(offset, 1) << moving;
+  return text;
+}
+
+static std::string address(Value memref) {
+  return addressIn(mem::spaceOf(bufferOf(memref).getType())) + "(" +
+         offset(memref) + ")";
+}
+
+static std::string arguments(OperandRange values, ArrayRef<int64_t> order) {
+  SmallVector<std::string> list;
+  if (order.empty())
+    for (Value value : values)
+      list.push_back(address(value));
+  for (int64_t index : order)
+    list.push_back(index < 0 ? "nullptr" : address(values[index]));
+  return "{" + llvm::join(list, ", ") + "}";
+}
+
+/// Operands, results and scratch of a run.
+static std::string operands(mem::LaunchOp launch) {
+  return arguments(launch.getInputs(), launch.getInOrder()) + ", " +
+         arguments(launch.getOutputs(), launch.getOutOrder()) + ", " +
+         (launch.getScratch() ? address(launch.getScratch()) : "nullptr");
+}
+
+static std::string placeOf(mem::BufferOp buffer) {
+  SpaceKind space = mem::spaceOf(buffer.getType());
+  return (onDevice(space) ? "+" : std::string(nameOf(space)) + " +") +
+         readableBytes(buffer.getOffset());
+}
+
 namespace {
 
 constexpr const char *kKernelsInclude =
@@ -138,6 +200,8 @@ private:
   int64_t partCount = 0;
   /// The object that runs each launch.
   std::vector<std::string> kernelOf;
+  /// Joined launches that aren't printed yet.
+  SmallVector<mem::LaunchOp> joined;
 
   /// False for a string that isn't a C++ name: words are printed verbatim, so a
   /// file's text must not become code.
@@ -269,11 +333,6 @@ private:
     return text;
   }
 
-  /// The emitted function that adds an offset to a space's arena.
-  static std::string addressIn(SpaceKind space) {
-    return onDevice(space) ? "at" : nameOf(space);
-  }
-
   /// Splits a long block into functions: a compiler takes more than twice the
   /// time for a function of twice the length.
   void printBlock(Block &block, raw_ostream &os, int depth) {
@@ -285,9 +344,14 @@ private:
     const bool inLoop = isa<mem::LoopOp>(block.getParentOp());
     for (auto at = block.begin(); at != block.end();) {
       auto end = at;
-      for (int64_t count = 0; end != block.end() && count < kStatementsOfPart;
-           ++end)
+      bool isInside = false; // Of joined launches.
+      for (int64_t count = 0;
+           end != block.end() && (isInside || count < kStatementsOfPart);
+           ++end) {
         count += prints(*end);
+        if (auto launch = dyn_cast<mem::LaunchOp>(*end))
+          isInside = launch.getJoinsNext();
+      }
       std::string text;
       llvm::raw_string_ostream part(text);
       printOps(llvm::make_range(at, end), part, 1);
@@ -305,7 +369,7 @@ private:
                 int depth) {
     for (Operation &op : ops) {
       if (auto launch = dyn_cast<mem::LaunchOp>(op))
-        printLaunch(launch, os, depth);
+        printOrJoin(launch, os, depth);
       else if (auto fill = dyn_cast<mem::FillOp>(op))
         printFill(fill, os, depth);
       else if (auto copy = dyn_cast<mem::CopyOp>(op))
@@ -364,57 +428,6 @@ private:
     return name;
   }
 
-  /// The address of `memref`: an offset in its arena; that of a piece moves
-  /// with i.
-  std::string address(Value memref) {
-    return addressIn(mem::spaceOf(bufferOf(memref).getType())) + "(" +
-           offset(memref) + ")";
-  }
-
-  std::string offset(Value memref) {
-    int64_t offset = 0;
-    std::string moving;
-    while (!memref.getDefiningOp<mem::BufferOp>()) {
-      Operation *op = memref.getDefiningOp();
-      auto type = cast<MemRefType>(memref.getType());
-      if (isa<mem::PieceOp>(op)) {
-        moving = " + i * " + std::to_string(sizeInBytes(type));
-      } else {
-        SmallVector<int64_t> strides;
-        int64_t elements = 0, before = 0;
-        (void)type.getStridesAndOffset(strides, elements);
-        auto source = cast<MemRefType>(op->getOperand(0).getType());
-        (void)source.getStridesAndOffset(strides, before);
-        offset += (elements - before) * bytesOfElement(type);
-      }
-      memref = op->getOperand(0);
-    }
-    offset += int64_t(memref.getDefiningOp<mem::BufferOp>().getOffset());
-    std::string text;
-    llvm::raw_string_ostream(text) << llvm::format_hex(offset, 1) << moving;
-    return text;
-  }
-
-  static int64_t bytesOfElement(MemRefType type) {
-    return (type.getElementTypeBitWidth() + 7) / 8;
-  }
-
-  std::string arguments(OperandRange values, ArrayRef<int64_t> order) {
-    SmallVector<std::string> list;
-    if (order.empty())
-      for (Value value : values)
-        list.push_back(address(value));
-    for (int64_t index : order)
-      list.push_back(index < 0 ? "nullptr" : address(values[index]));
-    return "{" + llvm::join(list, ", ") + "}";
-  }
-
-  static std::string placeOf(mem::BufferOp buffer) {
-    SpaceKind space = mem::spaceOf(buffer.getType());
-    return (onDevice(space) ? "+" : std::string(nameOf(space)) + " +") +
-           readableBytes(buffer.getOffset());
-  }
-
   void printComment(StringRef name, int64_t instance, ValueRange writes,
                     raw_ostream &os, int depth) {
     os.indent(2 * depth) << "// " << moment << " " << inComment(name);
@@ -453,9 +466,45 @@ private:
     ++moment;
   }
 
-  void printLaunch(mem::LaunchOp launch, raw_ostream &os, int depth) {
+  void printComment(mem::LaunchOp launch, raw_ostream &os, int depth) {
     printComment(launch.getOp(), launch.getInstance(), launch.getOutputs(), os,
                  depth);
+  }
+
+  /// Joined launches are printed with the last of them.
+  void printOrJoin(mem::LaunchOp launch, raw_ostream &os, int depth) {
+    joined.push_back(launch);
+    if (launch.getJoinsNext())
+      return;
+    if (joined.size() == 1)
+      printLaunch(launch, os, depth);
+    else
+      printJoined(os, depth);
+    joined.clear();
+  }
+
+  void printJoined(raw_ostream &os, int depth) {
+    const int64_t first = moment;
+    for (mem::LaunchOp launch : joined) {
+      printComment(launch, os, depth);
+      ++moment;
+    }
+    os.indent(2 * depth) << joined[0].getCallee() << "::runJoined(s, {";
+    for (auto [i, launch] : llvm::enumerate(joined)) {
+      const std::string object = objectFor(launch);
+      // Profiles find all of the time at the first object.
+      kernelOf.push_back(i ? kernelOf.back() : object);
+      os << (i ? "," : "") << "\n";
+      os.indent(2 * depth + 4)
+          << "{k." << object << ", " << operands(launch) << "}";
+    }
+    os << "});\n";
+    for (int64_t at = first; at < moment; ++at)
+      os.indent(2 * depth) << "q.launched(" << at << ");\n";
+  }
+
+  void printLaunch(mem::LaunchOp launch, raw_ostream &os, int depth) {
+    printComment(launch, os, depth);
     kernelOf.push_back(objectFor(launch));
     bool onHost = launch.getOnHost();
     os.indent(2 * depth);
@@ -463,9 +512,7 @@ private:
       os << "q.onHost(" << moment << ", k." << kernelOf.back() << ", ";
     else
       os << "k." << kernelOf.back() << ".run(s, ";
-    os << arguments(launch.getInputs(), launch.getInOrder()) << ", "
-       << arguments(launch.getOutputs(), launch.getOutOrder()) << ", "
-       << (launch.getScratch() ? address(launch.getScratch()) : "nullptr");
+    os << operands(launch);
     if (launch.getAccumulate())
       os << (launch.getFirstWrites() ? ", i > 0" : ", true");
     os << ");\n";

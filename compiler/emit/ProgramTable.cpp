@@ -281,12 +281,13 @@ private:
       std::string family;
       int64_t flops, bytes, elements;
       EngineKind engine = EngineKind::Compute;
-      int64_t startedBy = -1, moved = 0;
+      int64_t startedBy = -1, moved = 0, together = 1;
     };
     llvm::DenseMap<int64_t, Operation *> workOf = workOfEvents(program);
     llvm::DenseMap<Operation *, int64_t> momentOf;
     std::vector<Row> rows;
     size_t regions = 0;
+    bool isInside = false; // Of joined launches.
     std::string regionRows;
     llvm::raw_string_ostream regionStream(regionRows);
     for (auto [moment, op] : llvm::enumerate(liveness.moments)) {
@@ -304,6 +305,9 @@ private:
         for (Value value : launch.getInputs())
           row.elements = std::max(row.elements, elementsOf(value));
         row.engine = mem::engineOf(launch);
+        if (!isInside)
+          row.together = joinedFrom(launch).size();
+        isInside = launch.getJoinsNext();
       } else if (auto copy = dyn_cast<mem::CopyOp>(op)) {
         row.name = copy.getOp().str();
         if (copy.getInstance() > 0)
@@ -345,11 +349,15 @@ private:
          << cppString(row.family) << ", " << cppString(kernels[i]) << ", "
          << row.flops << ", " << row.bytes << ", " << row.elements;
       bool isTimed = i < options.entrySeconds.size();
-      if (isTimed || row.engine != EngineKind::Compute)
+      const bool isJoined = row.together > 1;
+      if (isTimed || isJoined || row.engine != EngineKind::Compute)
         os << ", " << literal(row.engine) << ", " << row.startedBy << ", "
            << row.moved;
-      if (isTimed)
-        os << ", " << llvm::format("%.6g", options.entrySeconds[i]);
+      if (isTimed || isJoined)
+        os << ", "
+           << llvm::format("%.6g", isTimed ? options.entrySeconds[i] : -1.0);
+      if (isJoined)
+        os << ", " << row.together;
       os << "},\n";
     }
     os << "};\nconst Region regions[] = {\n" << regionRows << "};\n\n";

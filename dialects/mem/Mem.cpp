@@ -57,6 +57,20 @@ void LaunchOp::getEffects(Effects &effects) {
     writes(operand, effects);
 }
 
+LogicalResult LaunchOp::verify() {
+  if (!getJoinsNext())
+    return success();
+  Operation *next = (*this)->getNextNode();
+  while (isa_and_nonnull<BufferOp, ViewOp, PieceOp>(next))
+    next = next->getNextNode();
+  auto launch = dyn_cast_or_null<LaunchOp>(next);
+  if (!getJoinable() || !launch || !launch.getJoinable() ||
+      launch.getCallee() != getCallee())
+    return emitOpError("joins the launch after it, which isn't a joinable one "
+                       "of the same kernel");
+  return success();
+}
+
 void FillOp::getEffects(Effects &effects) {
   writes(getTargetMutable(), effects);
 }

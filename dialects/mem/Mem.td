@@ -134,6 +134,11 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     `device_launches` kernels of the device, and if it multiplies matrices, then
     `unaligned_products` of its products have rows that aren't multiples of 16
     bytes. With `on_host` it is work of the host's engine, on buffers there.
+
+    Runs of a `joinable` kernel that stand side by side can be one launch of the
+    device: those from a first one with `joins_next` to the next one without.
+    What any of them touches is alive during all of them. `device_launches` of
+    the first counts for all, and the others have none.
   }];
   let arguments = (ins StrAttr:$callee, UnitAttr:$generated,
                        Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
@@ -146,12 +151,14 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
                        DefaultValuedAttr<I64Attr, "0">:$flops,
                        DefaultValuedAttr<I64Attr, "0">:$bytes,
                        DefaultValuedAttr<I64Attr, "1">:$device_launches,
-                       OptionalAttr<I64Attr>:$unaligned_products);
+                       OptionalAttr<I64Attr>:$unaligned_products,
+                       UnitAttr:$joinable, UnitAttr:$joins_next);
   let assemblyFormat = [{
     $callee `(` ($inputs^ `:` type($inputs))? `)` `->` `(`
     ($outputs^ `:` type($outputs))? `)` (`scratch` `(` $scratch^ `:`
     type($scratch) `)`)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Mem_LoopOp : Op<Mem_Dialect, "loop", [SingleBlock, NoTerminator]> {

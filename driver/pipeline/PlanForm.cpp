@@ -134,8 +134,14 @@ static Expected<void> planAndPlace(StepForm &form, ModuleOp module,
   if (done && request.last >= Phase::Place)
     done = request.runPasses(module, Phase::Place, [&](OpPassManager &pm) {
       const planning::PackOptions how = form.chosen->arenas[0].packing;
-      pm.addNestedPass<mem::ProgramOp>(createPlace(
-          {request.device.arenaAlignment, how.effort, int64_t(how.seed)}));
+      const int64_t alignment = request.device.arenaAlignment;
+      const int64_t budget = request.budgets.device();
+      if (request.device.backend == Backend::Cuda)
+        pm.addNestedPass<mem::ProgramOp>(createJoinUpdates(
+            {alignment, how.effort, int64_t(how.seed),
+             budget < 0 ? -1 : budget - request.device.reservedBytes}));
+      pm.addNestedPass<mem::ProgramOp>(
+          createPlace({alignment, how.effort, int64_t(how.seed)}));
       if (!moves.isNone())
         pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
     });

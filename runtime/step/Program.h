@@ -138,9 +138,10 @@ struct LaunchInfo {
   int32_t writeCount;
   const Region *deaths;
   int32_t deathCount;
-  /// For profiles: the kernel class, the kernel object, and the work of one
-  /// run: floating-point operations (a multiply-add counts as two), bytes that
-  /// must cross the memory bus, elements of the largest operand. 0: unknown.
+  /// For profiles: the kernel class, the kernel object (the first one, of
+  /// entries that are queued together), and the work of one run: floating-point
+  /// operations (a multiply-add counts as two), bytes that must cross the
+  /// memory bus, elements of the largest operand. 0: unknown.
   const char *family = "";
   const char *kernel = "";
   int64_t flops = 0, bytes = 0, elements = 0;
@@ -150,6 +151,9 @@ struct LaunchInfo {
   int64_t startedBy = -1;
   int64_t movedBytes = 0;       // between two spaces
   double predictedSeconds = -1; // on its engine; -1: unknown
+  /// The entries from this one on that are queued together, before the first of
+  /// them is reported as launched: updates that one launch runs.
+  int32_t together = 1;
 };
 
 /// A kernel object: its name in the step, and its family and parameters as

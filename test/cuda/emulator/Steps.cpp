@@ -69,26 +69,32 @@ void removeDeaths(const LaunchInfo &launch) {
   }
 }
 
-/// The entry comes into being: its results, its scratch, what it may touch.
+/// The entry comes into being, with those that run in its launch: their
+/// results, their scratch, what they may touch.
 void name(Scope &scope, int64_t index) {
-  const LaunchInfo &launch = original->launches[index];
-  const std::string name = launch.name;
   scope.launch = index;
-  for (int i = 0; i < launch.writeCount; ++i)
-    add(scope, launch.writes[i], "result " + std::to_string(i) + " of " + name);
-  for (int i = 0; i < launch.deathCount; ++i)
-    add(scope, launch.deaths[i], "scratch of " + name);
+  std::vector<Region> mine;
+  for (int64_t i = index; i < index + original->launches[index].together; ++i) {
+    const LaunchInfo &launch = original->launches[i];
+    const std::string name = launch.name;
+    for (int w = 0; w < launch.writeCount; ++w) {
+      add(scope, launch.writes[w],
+          "result " + std::to_string(w) + " of " + name);
+      mine.push_back(launch.writes[w]);
+    }
+    for (int d = 0; d < launch.deathCount; ++d) {
+      add(scope, launch.deaths[d], "scratch of " + name);
+      mine.push_back(launch.deaths[d]);
+    }
+  }
   for (const auto &[at, buffer] : buffers) {
-    bool writable = false;
-    auto overlaps = [&, at = at, end = buffer.end](const Region &region) {
-      const uintptr_t from = arena + uintptr_t(region.offset);
-      return onDevice(region.space) && from < end &&
-             from + uintptr_t(region.bytes) > at;
-    };
-    for (int i = 0; i < launch.writeCount; ++i)
-      writable = writable || overlaps(launch.writes[i]);
-    for (int i = 0; i < launch.deathCount; ++i)
-      writable = writable || overlaps(launch.deaths[i]);
+    const bool writable =
+        std::any_of(mine.begin(), mine.end(),
+                    [&, at = at, end = buffer.end](const Region &region) {
+                      const uintptr_t from = arena + uintptr_t(region.offset);
+                      return onDevice(region.space) && from < end &&
+                             from + uintptr_t(region.bytes) > at;
+                    });
     scope.extents.push_back({at, buffer.end, buffer.name, writable});
   }
 }
