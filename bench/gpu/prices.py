@@ -89,6 +89,15 @@ def objects_of(path):
     return found
 
 
+def joined(launches):
+    """Launches that ran together (schema 3: `together`) are one, with the work of all."""
+    at = 0
+    while at < len(launches):
+        parts = launches[at:at + launches[at].get("together", 1)]
+        yield dict(parts[0], **{work: sum(part[work] for part in parts) for work in ("flops", "bytes")})
+        at += len(parts)
+
+
 def gather(arguments):
     rows, devices = {}, set()
     for given in arguments.profiles:
@@ -100,7 +109,7 @@ def gather(arguments):
             name: (text, products_of(text.split()[0], dict(w.split("=", 1) for w in text.split()[1:])))
             for name, text in data["objects"].items()}
         devices.add(data.get("device", ""))
-        for launch in data["launches"]:
+        for launch in joined(data["launches"]):
             if not launch["runs"]:
                 continue
             text, products = named.get(launch["kernel"], ("", "f32"))

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace tmc;
@@ -43,6 +44,7 @@ absl::Status tmc::addOwnPrices(const std::string &text, const std::string &name,
         absl::StrCat("'", name, "' was measured on ", visible(device->str()),
                      ", which isn't ", target.name));
   std::map<std::string, std::pair<double, double>> sums; // Seconds and runs.
+  int64_t joined = 0; // The following launches with which the last one ran.
   for (const json::Value &row : *launches) {
     const json::Object *launch = row.getAsObject();
     const auto kernel = launch ? launch->getString("kernel") : std::nullopt;
@@ -51,6 +53,12 @@ absl::Status tmc::addOwnPrices(const std::string &text, const std::string &name,
     if (!kernel || !seconds || !runs || !std::isfinite(*seconds) ||
         *seconds < 0 || !std::isfinite(*runs) || *runs < 0)
       return bad("a launch lacks its kernel, seconds or runs");
+    // Of launches that ran as one nobody knows the share of each.
+    const int64_t together = launch->getInteger("together").value_or(1);
+    const bool isAlone = joined == 0 && together == 1;
+    joined = std::max(joined, together) - 1;
+    if (!isAlone)
+      continue;
     const auto object = objects->getString(*kernel);
     // A copy is no kernel, and the clock may not have seen a short launch.
     if (!object || *runs == 0 || *seconds == 0)

@@ -267,6 +267,8 @@ std::string Profile::json() const {
            static_cast<long long>(launch.flops),
            static_cast<long long>(launch.bytes),
            static_cast<long long>(launch.elements));
+    if (launch.together > 1)
+      append(text, ", \"together\": %d", int(launch.together));
     if (byDevice_) {
       text += ", \"device_launches\": [";
       const char *separator = "";

@@ -268,6 +268,9 @@ TEST(OwnPrices, AreMeansOfAnObject) {
       {"kernel": "a_0", "runs": 2, "seconds": 4},
       {"kernel": "b_0", "runs": 2, "seconds": 2},
       {"kernel": "a_1", "runs": 0, "seconds": 0},
+      {"kernel": "a_1", "runs": 2, "seconds": 50, "together": 3},
+      {"kernel": "a_1", "runs": 2, "seconds": 0},
+      {"kernel": "a_0", "runs": 2, "seconds": 0},
       {"kernel": "", "runs": 2, "seconds": 9}]})";
   ASSERT_TRUE(addOwnPrices(text, "p.json", target).ok());
   EXPECT_EQ(target.ownSeconds.size(), 1u);
