@@ -370,11 +370,15 @@ def JoinUpdates : Pass<"tmc-join-updates", "::tmc::mem::ProgramOp"> {
     live peak, or the arena by more than `arenaRoom`
     (`compiler/planning/driver/GatherUpdates.h`), fewer updates are joined.
 
+    Before:
+
     ```mlir
     mem.launch "AdamW"(%w, %dw, ...) -> (%w, ...) {device_launches = 1, ...}
     mem.launch "AdamW"(%b, %db, ...) -> (%b, ...) {device_launches = 2, ...}
     ```
-    becomes
+
+    After:
+
     ```mlir
     mem.launch "AdamW"(%w, %dw, ...) -> (%w, ...) {device_launches = 2, joins_next, ...}
     mem.launch "AdamW"(%b, %db, ...) -> (%b, ...) {device_launches = 0, ...}

@@ -41,7 +41,7 @@ TEST(Probes, CompileToTheKernelsThatModelsHave) {
   }
   for (const char *family :
        {"AdamW", "Attention", "AttentionGrad", "BatchNorm", "Conv",
-        "ConvGradFilter", "CrossEntropy", "Embedding", "Fused",
+        "ConvGradFilter", "CrossEntropyWithGrad", "Embedding", "Fused",
         "LinearCrossEntropyWithGrad", "Matmul"})
     EXPECT_TRUE(families.count(family)) << family;
 }
