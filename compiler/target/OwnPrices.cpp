@@ -71,6 +71,6 @@ absl::Status tmc::addOwnPrices(const std::string &text, const std::string &name,
     return bad("it has no time of a kernel");
   for (const auto &[object, sum] : sums)
     target.ownSeconds[object] = sum.first / sum.second;
-  target.ownMeasuredOn = device->str();
+  target.ownMeasuredOn = visible(device->str());
   return absl::OkStatus();
 }

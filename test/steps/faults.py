@@ -179,8 +179,9 @@ class Faults:
                     with open(path) as file:
                         fault = fault or ("" if int(file.read()) > most else "no transfer was short")
                 elif code != 74 or not re.search(sentence, text):
-                    # A write that nobody reads any more may be lost.
-                    same = code == 0 and not Checkpoint(trainer.save).difference(whole) and kind in ("lost", "flip")
+                    # A write that nobody reads any more may be lost, and the file be cut before what is written
+                    # again before it is read.
+                    same = code == 0 and not Checkpoint(trainer.save).difference(whole) and kind in ("lost", "flip", "truncate")
                     fault = "" if same else f"it ended with {code}: {text}"
                 stale += kind == "lost" and "are stale" in text
                 done = trainer.done()
