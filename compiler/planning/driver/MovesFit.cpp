@@ -21,6 +21,10 @@ constexpr PackOptions kPackings[] = {
 /// A smaller plan that fits and takes less than this part longer is good
 /// enough: no other is sought.
 constexpr int64_t kAlikePart = 500;
+/// A plan that fits is the next search's start if it takes less than this part
+/// longer than the one that nearly fits. A search that has a plan looks less
+/// thoroughly for others that fit, so a much slower start would be its answer.
+constexpr int64_t kNearPart = 10;
 /// Bisections for the smallest budget.
 constexpr int kBisections = 5;
 /// Bisections that are repeated with all effort if little effort finds no plan:
@@ -55,7 +59,8 @@ public:
         continue;
       if (lesser.cost - plan.cost <= plan.cost / kAlikePart)
         break;
-      how.start = &lesser.solution;
+      if (lesser.cost - plan.cost <= plan.cost / kNearPart)
+        how.start = &lesser.solution;
     }
     if (lesser.feasible)
       return lesser;
