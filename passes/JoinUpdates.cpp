@@ -23,8 +23,8 @@ namespace {
 /// Launches side by side that one launch can run.
 using Group = SmallVector<mem::LaunchOp>;
 
-/// Whether two lists of a kernel's parameters differ only in those that each
-/// update has for itself.
+/// True if the parameters of two launches differ only in those that each update
+/// has for itself.
 bool haveSameParams(mem::LaunchOp a, mem::LaunchOp b) {
   auto isShared = [](Attribute pair) {
     return !isOwnOfUpdate(cast<StringAttr>(cast<ArrayAttr>(pair)[0]).str());
@@ -43,7 +43,7 @@ SmallVector<Operation *> scalarsOf(mem::LaunchOp launch) {
   return buffers;
 }
 
-/// Whether one of the launches writes a buffer that the other one touches.
+/// True if one of the launches writes a buffer that the other one touches.
 bool doesMeet(mem::LaunchOp a, mem::LaunchOp b) {
   auto writes = [](mem::LaunchOp launch) {
     llvm::DenseSet<Operation *> buffers;

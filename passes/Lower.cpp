@@ -149,7 +149,8 @@ private:
       const planning::Value &value = problem.values[i];
       Value root = stated.valueOf[i];
       auto [outputAttrs, output] = outputs.lookup(i);
-      // Of several values, the one that is read from outside says the shape.
+      // If there are several values, the one that is read from outside says the
+      // shape.
       Type type = output ? output.getType()
                   : root ? root.getType()
                          : typeOfZeros(i);

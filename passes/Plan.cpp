@@ -34,7 +34,7 @@ std::string inMiB(int64_t bytes) {
   return text;
 }
 
-/// Of each recipe, the number of its kind: updates of one kind can share a
+/// The number of each recipe's kind: updates of one kind can share a
 /// launch on cuda. They have the same kernel class, types, scalar operands and
 /// shared parameters. kNone: the recipe isn't such an update.
 std::vector<int32_t> updateKinds(const StepProblem &stated) {

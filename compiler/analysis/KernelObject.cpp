@@ -113,7 +113,7 @@ static Wanted wantedOf(KernelOpInterface op, const KernelCall &call) {
   return Wanted(places);
 }
 
-KernelWork tmc::workOf(KernelOpInterface op, const KernelCall &call) {
+KernelWork tmc::kernelWork(KernelOpInterface op, const KernelCall &call) {
   auto cost = cast<CostOpInterface>(op.getOperation());
   KernelWork work;
   auto fused = dyn_cast<nn::FusedOp>(op.getOperation());

@@ -2,10 +2,10 @@
 //
 // An object names a kernel and its parameters (compiler/target/Prices.h). The
 // planner asks for prices by it, and a profile of a step on a card names it, so
-// that a measured time finds the kernel again in any later plan. What doesn't
-// change a kernel's speed is left out: its scratch, its random streams, its
-// name in the step. A generated kernel is known by its shape and by a hash of
-// its body.
+// that a measured time finds the kernel again in any later plan. The text
+// leaves out its scratch, its random streams and its name in the step, because
+// they don't change its speed. A generated kernel is known by its shape and by
+// a hash of its body.
 
 #ifndef TMC_COMPILER_ANALYSIS_KERNELOBJECT_H
 #define TMC_COMPILER_ANALYSIS_KERNELOBJECT_H
@@ -28,7 +28,7 @@ objectOf(llvm::StringRef symbol,
 std::string objectOfFused(mlir::Block &body);
 
 /// The work of `op`, whose kernel is `call`.
-KernelWork workOf(KernelOpInterface op, const KernelCall &call);
+KernelWork kernelWork(KernelOpInterface op, const KernelCall &call);
 
 } // namespace tmc
 

@@ -1,7 +1,6 @@
 #include "compiler/analysis/StepProblem.h"
 
 #include "compiler/analysis/KernelObject.h"
-
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/FusedSlice.h"
 
@@ -295,7 +294,7 @@ private:
     recipe.engine = engineOf(out.problem, kernel);
     recipe.workspaceSpace = *spaceOf(
         out.problem, infoOf(out.problem.engines[recipe.engine].kind).writes);
-    const KernelWork work = tmc::workOf(kernel, call);
+    const KernelWork work = kernelWork(kernel, call);
     RecipeKernel priced{kernel, {}, {}, work.family, target.price(work)};
     recipe.cost = priced.price.picoseconds;
     recipe.workspaceBytes =

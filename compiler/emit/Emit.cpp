@@ -344,7 +344,7 @@ private:
     const bool inLoop = isa<mem::LoopOp>(block.getParentOp());
     for (auto at = block.begin(); at != block.end();) {
       auto end = at;
-      bool isInside = false; // Of joined launches.
+      bool isInside = false; // Joined launches aren't divided.
       for (int64_t count = 0;
            end != block.end() && (isInside || count < kStatementsOfPart);
            ++end) {

@@ -287,7 +287,7 @@ private:
     llvm::DenseMap<Operation *, int64_t> momentOf;
     std::vector<Row> rows;
     size_t regions = 0;
-    bool isInside = false; // Of joined launches.
+    bool isInside = false; // The launch before is joined with this one.
     std::string regionRows;
     llvm::raw_string_ostream regionStream(regionRows);
     for (auto [moment, op] : llvm::enumerate(liveness.moments)) {

@@ -187,8 +187,8 @@ static json::Value nameOrNull(const std::string &name) {
   return name.empty() ? json::Value(nullptr) : json::Value(name);
 }
 
-/// Where the times of kernels are from. The step's limits are those of its
-/// kernels; what the kernels wait for keeps its length.
+/// The sources of the kernels' times. The limits of the step follow from those
+/// of its kernels; waits keep their length.
 static json::Value pricesJson(const Planned &planned) {
   const PriceSum &prices = planned.trace.prices;
   json::Object seconds;

@@ -133,7 +133,7 @@ struct PlanTrace {
   int32_t peakLaunch = 0;
   int64_t peakBytes = 0;
   planning::Levers levers;
-  PriceSum prices; // Of the kernels; plan-trace.json lacks it.
+  PriceSum prices; // All kernels of a step; plan-trace.json lacks it.
 
   /// The device, and the other spaces with contents.
   std::vector<SpaceKind> spaces() const;

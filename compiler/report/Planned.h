@@ -104,7 +104,7 @@ struct Planned {
 };
 
 /// The seconds between which a step should lie, given the certainty of its
-/// kernels' prices; -1: unknown. What the kernels wait for keeps its length.
+/// kernels' prices; -1: unknown. Waits keep their length.
 struct StepLimits {
   double least = -1, most = -1;
 };

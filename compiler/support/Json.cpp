@@ -89,6 +89,16 @@ tmc::Expected<json::Value> tmc::parseJson(llvm::StringRef text,
   return std::move(*value);
 }
 
+tmc::Expected<json::Object> tmc::parseJsonObject(llvm::StringRef text,
+                                                 const JsonLimits &limits) {
+  tmc::Expected<json::Value> value = parseJson(text, limits);
+  if (!value)
+    return std::move(value.failure());
+  if (json::Object *object = value->getAsObject())
+    return std::move(*object);
+  return Failure::input("isn't an object");
+}
+
 std::string tmc::jsonText(const json::Value &value, unsigned indent) {
   std::string text, shown;
   llvm::raw_string_ostream os(text);

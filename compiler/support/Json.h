@@ -32,6 +32,10 @@ struct JsonLimits {
 Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                       const JsonLimits &limits = {});
 
+/// The same for a text whose value is an object: else it "isn't an object".
+Expected<llvm::json::Object> parseJsonObject(llvm::StringRef text,
+                                             const JsonLimits &limits = {});
+
 /// `value` as text with visible characters only; `indent` is the number of
 /// blanks for each level, or 0 for one line.
 std::string jsonText(const llvm::json::Value &value, unsigned indent = 0);

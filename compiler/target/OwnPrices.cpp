@@ -24,12 +24,9 @@ absl::Status tmc::addOwnPrices(const std::string &text, const std::string &name,
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is no profile of a step: ", why));
   };
-  Expected<json::Value> value = parseJson(text, kProfileLimits);
-  if (!value)
-    return bad("it " + value.failure().message);
-  const json::Object *profile = value->getAsObject();
+  Expected<json::Object> profile = parseJsonObject(text, kProfileLimits);
   if (!profile)
-    return bad("it isn't an object");
+    return bad("it " + profile.failure().message);
   if (auto schema = profile->getInteger("schema"); schema != kProfileSchema)
     return bad(absl::StrCat("its schema is ",
                             schema ? absl::StrCat(*schema) : "missing",
@@ -53,7 +50,7 @@ absl::Status tmc::addOwnPrices(const std::string &text, const std::string &name,
     if (!kernel || !seconds || !runs || !std::isfinite(*seconds) ||
         *seconds < 0 || !std::isfinite(*runs) || *runs < 0)
       return bad("a launch lacks its kernel, seconds or runs");
-    // Of launches that ran as one nobody knows the share of each.
+    // The share of each of several launches that ran as one is unknown.
     const int64_t together = launch->getInteger("together").value_or(1);
     const bool isAlone = joined == 0 && together == 1;
     joined = std::max(joined, together) - 1;

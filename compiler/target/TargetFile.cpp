@@ -262,12 +262,9 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is no target description: ", why));
   };
-  Expected<json::Value> value = parseJson(text);
-  if (!value)
-    return bad("it " + value.failure().message);
-  const json::Object *object = value->getAsObject();
+  Expected<json::Object> object = parseJsonObject(text);
   if (!object)
-    return bad("it isn't an object");
+    return bad("it " + object.failure().message);
   auto schema = object->getInteger("schema");
   if (!schema || *schema < kF32Schema || *schema > kSchema)
     return bad(absl::StrCat("its schema is ",
@@ -348,12 +345,9 @@ tmc::measuredCardFromJson(const std::string &text, const std::string &name) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is no measured card: ", why));
   };
-  Expected<json::Value> value = parseJson(text);
-  if (!value)
-    return bad("it " + value.failure().message);
-  const json::Object *object = value->getAsObject();
+  Expected<json::Object> object = parseJsonObject(text);
   if (!object)
-    return bad("it isn't an object");
+    return bad("it " + object.failure().message);
   MeasuredCard card;
   std::string wrong;
   Reader reader(*object, "", wrong);

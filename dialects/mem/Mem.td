@@ -137,7 +137,7 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
 
     Runs of a `joinable` kernel that stand side by side can be one launch of the
     device: those from a first one with `joins_next` to the next one without.
-    What any of them touches is alive during all of them. `device_launches` of
+    The operands of each are alive during all of them. `device_launches` of
     the first counts for all, and the others have none.
   }];
   let arguments = (ins StrAttr:$callee, UnitAttr:$generated,

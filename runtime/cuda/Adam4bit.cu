@@ -148,19 +148,7 @@ void AdamW4bit::runJoined(Stream &stream,
   const Params &q = one.update.params_;
   cuda::Queue queue(*one.update.state_->device, stream, "adamw4bit");
   withUpdated(q.param, q.grad, DType::F32, [&](auto p, auto g, auto) {
-    using Param = decltype(p);
-    using Grad = decltype(g);
-    cuda::JoinedUpdates joined(queue, cuda::adamw4bit<Param, Grad>, q, one.ins,
-                               6);
-    for (const auto &[update, ins, outs, scratch] : runs)
-      joined.add(update.params_,
-                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
-                  .param = static_cast<Param *>(result(outs, 0)),
-                  .first = cuda::codesOf(outs, 1),
-                  .second = cuda::codesOf(outs, 3),
-                  .copy = result(outs, 6)},
-                 scratch, result(outs, 5));
-    joined.launch();
+    cuda::launchJoined(queue, cuda::adamw4bit<decltype(p), decltype(g)>, runs);
   });
 }
 

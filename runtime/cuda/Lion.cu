@@ -78,19 +78,8 @@ void Lion::runJoined(Stream &stream,
   const Params &q = one.update.params_;
   cuda::Queue queue(*one.update.state_->device, stream, "lion");
   withUpdated(q.param, q.grad, q.moment, [&](auto p, auto g, auto m) {
-    using Param = decltype(p);
-    using Grad = decltype(g);
-    using Moment = decltype(m);
-    cuda::JoinedUpdates joined(queue, cuda::moveByLion<Param, Grad, Moment>, q,
-                               one.ins, 3);
-    for (const auto &[update, ins, outs, scratch] : runs)
-      joined.add(update.params_,
-                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
-                  .param = static_cast<Param *>(result(outs, 0)),
-                  .moment = static_cast<Moment *>(result(outs, 1)),
-                  .copy = result(outs, 3)},
-                 scratch, result(outs, 2));
-    joined.launch();
+    cuda::launchJoined(
+        queue, cuda::moveByLion<decltype(p), decltype(g), decltype(m)>, runs);
   });
 }
 

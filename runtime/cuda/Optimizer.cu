@@ -22,6 +22,15 @@ template <typename Param, typename Grad, typename Moment> struct AdamOperands {
   Param *param;
   Moment *first, *second;
   void *copy;
+
+  static constexpr size_t kScalars = 4;
+  static AdamOperands of(In ins, Out outs) {
+    return {.grad = static_cast<const Grad *>(operand(ins, 1)),
+            .param = static_cast<Param *>(result(outs, 0)),
+            .first = static_cast<Moment *>(result(outs, 1)),
+            .second = static_cast<Moment *>(result(outs, 2)),
+            .copy = result(outs, kScalars)};
+  }
 };
 
 template <typename Param, typename Grad, typename Moment>
@@ -321,20 +330,8 @@ void AdamW::runJoined(Stream &stream,
   const Params &q = one.update.params_;
   cuda::Queue queue(*one.update.state_->device, stream, "adamw");
   withUpdated(q.param, q.grad, q.moment, [&](auto p, auto g, auto m) {
-    using Param = decltype(p);
-    using Grad = decltype(g);
-    using Moment = decltype(m);
-    cuda::JoinedUpdates joined(queue, cuda::adamw<Param, Grad, Moment>, q,
-                               one.ins, 4);
-    for (const auto &[update, ins, outs, scratch] : runs)
-      joined.add(update.params_,
-                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
-                  .param = static_cast<Param *>(result(outs, 0)),
-                  .first = static_cast<Moment *>(result(outs, 1)),
-                  .second = static_cast<Moment *>(result(outs, 2)),
-                  .copy = result(outs, 4)},
-                 scratch, result(outs, 3));
-    joined.launch();
+    cuda::launchJoined(
+        queue, cuda::adamw<decltype(p), decltype(g), decltype(m)>, runs);
   });
 }
 
@@ -359,19 +356,7 @@ void AdamW8bit::runJoined(Stream &stream,
   const Params &q = one.update.params_;
   cuda::Queue queue(*one.update.state_->device, stream, "adamw8bit");
   withUpdated(q.param, q.grad, DType::F32, [&](auto p, auto g, auto) {
-    using Param = decltype(p);
-    using Grad = decltype(g);
-    cuda::JoinedUpdates joined(queue, cuda::adamw8bit<Param, Grad>, q, one.ins,
-                               6);
-    for (const auto &[update, ins, outs, scratch] : runs)
-      joined.add(update.params_,
-                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
-                  .param = static_cast<Param *>(result(outs, 0)),
-                  .first = cuda::codesOf(outs, 1),
-                  .second = cuda::codesOf(outs, 3),
-                  .copy = result(outs, 6)},
-                 scratch, result(outs, 5));
-    joined.launch();
+    cuda::launchJoined(queue, cuda::adamw8bit<decltype(p), decltype(g)>, runs);
   });
 }
 
@@ -396,19 +381,8 @@ void Sgd::runJoined(Stream &stream,
   const Params &q = one.update.params_;
   cuda::Queue queue(*one.update.state_->device, stream, "sgd");
   withUpdated(q.param, q.grad, q.moment, [&](auto p, auto g, auto m) {
-    using Param = decltype(p);
-    using Grad = decltype(g);
-    using Moment = decltype(m);
-    cuda::JoinedUpdates joined(queue, cuda::sgd<Param, Grad, Moment>, q,
-                               one.ins, 3);
-    for (const auto &[update, ins, outs, scratch] : runs)
-      joined.add(update.params_,
-                 {.grad = static_cast<const Grad *>(operand(ins, 1)),
-                  .param = static_cast<Param *>(result(outs, 0)),
-                  .moment = static_cast<Moment *>(result(outs, 1)),
-                  .copy = result(outs, 3)},
-                 scratch, result(outs, 2));
-    joined.launch();
+    cuda::launchJoined(queue, cuda::sgd<decltype(p), decltype(g), decltype(m)>,
+                       runs);
   });
 }
 

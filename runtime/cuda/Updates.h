@@ -119,13 +119,23 @@ template <typename Params, typename Operands> struct UpdateTable {
   }
 };
 
-/// The addresses of an update with one moment, or none.
+/// The addresses of an update with one moment, or none. Operands begin with the
+/// parameter, the gradient and the states; the scalars follow from kScalars on.
+/// Results are the parameter, the states, the sum of squares and the copy.
 template <typename Param, typename Grad, typename Moment>
 struct MomentOperands {
   const Grad *grad;
   Param *param;
   Moment *moment;
   void *copy;
+
+  static constexpr size_t kScalars = 3;
+  static MomentOperands of(In ins, Out outs) {
+    return {.grad = static_cast<const Grad *>(operand(ins, 1)),
+            .param = static_cast<Param *>(result(outs, 0)),
+            .moment = static_cast<Moment *>(result(outs, 1)),
+            .copy = result(outs, kScalars)};
+  }
 };
 
 /// Those of one with two moments in codes, each with a scale for each block.
@@ -142,6 +152,15 @@ template <typename Param, typename Grad> struct CodedOperands {
   Param *param;
   MomentCodes first, second;
   void *copy;
+
+  static constexpr size_t kScalars = 6;
+  static CodedOperands of(In ins, Out outs) {
+    return {.grad = static_cast<const Grad *>(operand(ins, 1)),
+            .param = static_cast<Param *>(result(outs, 0)),
+            .first = codesOf(outs, 1),
+            .second = codesOf(outs, 3),
+            .copy = result(outs, kScalars)};
+  }
 };
 
 /// The rows of a launch of updates on the host's side.
@@ -151,24 +170,24 @@ public:
   // 4 KiB are the least that a launch may have on any card.
   static_assert(sizeof(Table) <= 4096);
 
-  /// The operands from `scalars` on are the rate, the step and the factor that
-  /// clips. `kernel` runs a table.
-  JoinedUpdates(Queue &queue, void (*kernel)(UpdateTable<Params, Operands>),
-                const Params &params, In ins, size_t scalars)
+  /// `kernel` runs a table. `ins`: of any of the updates; they share the
+  /// scalars rate, step and the factor that clips.
+  JoinedUpdates(Queue &queue, void (*kernel)(Table), const Params &params,
+                In ins)
       : queue_(queue), kernel_(kernel) {
+    constexpr size_t at = Operands::kScalars;
     table_.q = params;
-    table_.rate = static_cast<const float *>(operand(ins, scalars));
-    table_.step = static_cast<const int64_t *>(operand(ins, scalars + 1));
-    table_.clip = static_cast<const float *>(operand(ins, scalars + 2));
+    table_.rate = static_cast<const float *>(operand(ins, at));
+    table_.step = static_cast<const int64_t *>(operand(ins, at + 1));
+    table_.clip = static_cast<const float *>(operand(ins, at + 2));
   }
 
-  void add(const Params &params, const Operands &to, void *scratch,
-           void *squares) {
+  void add(const Params &params, In ins, Out outs, void *scratch) {
     if (table_.updates == kMostJoinedUpdates)
       launch();
-    auto *out = static_cast<float *>(squares);
+    auto *out = static_cast<float *>(result(outs, Operands::kScalars - 1));
     table_.rows[table_.updates++] = {
-        .to = to,
+        .to = Operands::of(ins, outs),
         .squares = {static_cast<double *>(scratch), out},
         .count = params.count,
         .weightDecay = params.weightDecay,
@@ -192,6 +211,17 @@ private:
   SquareSums sums_;
   uint32_t blocks_ = 0;
 };
+
+/// Queues the runs of a kernel class, each launch a table of `kernel`.
+template <typename Params, typename Operands, typename K>
+void launchJoined(Queue &queue, void (*kernel)(UpdateTable<Params, Operands>),
+                  std::initializer_list<UpdateRun<K>> runs) {
+  JoinedUpdates<Params, Operands> joined(
+      queue, kernel, runs.begin()->update.params(), runs.begin()->ins);
+  for (const auto &[update, ins, outs, scratch] : runs)
+    joined.add(update.params(), ins, outs, scratch);
+  joined.launch();
+}
 
 /// The square root of an element, or of each of a run.
 struct Root {

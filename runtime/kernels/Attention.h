@@ -80,7 +80,7 @@ struct AttentionParams {
   /// TF32 when they are multiplied, in heads of up to kMostTensorChannels. The
   /// cpu multiplies f32.
   bool tf32 = false;
-  /// Of the gradient: dq, dk and dv are the heads of one result.
+  /// The gradient has dq, dk and dv as the heads of one result.
   bool packed = false;
   int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
   uint32_t stream;       // of the random numbers
@@ -199,7 +199,7 @@ public:
   TMC_KERNEL(AttentionGrad)
 };
 
-/// Where dq, dk and dv begin.
+/// The addresses of dq, dk and dv.
 struct AttentionGradResults {
   void *dq, *dk, *dv;
 

@@ -35,13 +35,11 @@ constexpr bool takesLogits(DType type) {
   return type == DType::F32 || isHalf(type);
 }
 
-/// ins: logits [rows, width], labels [rows], weight f32 scalar. Columns from
-/// the vocabulary on pad the rows, and aren't read.
-/// outs: loss f32 scalar, lse f32 [rows]. `accumulate` adds to the loss.
-class CrossEntropy : public Kernel {
+/// A kernel that makes the loss. Its scratch has the losses of the rows, which
+/// cuda's second launch adds in order.
+class LossOfLogits : public Kernel {
 public:
   using Params = CrossEntropyParams;
-  /// The losses of the rows, before they are added in order.
   static constexpr bool takes(const Params &params, Backend) {
     return takesLogits(params.type);
   }
@@ -49,6 +47,12 @@ public:
     return alignScratch(params.rows * 4);
   }
   static int64_t cudaLaunches(const Params &, Wanted) { return 2; }
+};
+
+/// ins: logits [rows, width], labels [rows], weight f32 scalar. Columns from
+/// the vocabulary on pad the rows, and aren't read.
+/// outs: loss f32 scalar, lse f32 [rows]. `accumulate` adds to the loss.
+class CrossEntropy : public LossOfLogits {
   TMC_KERNEL(CrossEntropy)
 };
 
@@ -70,17 +74,7 @@ public:
 /// again from a cache. The bits are theirs.
 /// ins: logits, labels, weight, scale (dloss * weight).
 /// outs: loss, dlogits [rows, width] (may be the logits' buffer).
-class CrossEntropyWithGrad : public Kernel {
-public:
-  using Params = CrossEntropyParams;
-  static constexpr bool takes(const Params &params, Backend) {
-    return takesLogits(params.type);
-  }
-  /// The losses of the rows.
-  static int64_t scratchCap(const Params &params, Backend) {
-    return alignScratch(params.rows * 4);
-  }
-  static int64_t cudaLaunches(const Params &, Wanted) { return 2; }
+class CrossEntropyWithGrad : public LossOfLogits {
   TMC_KERNEL(CrossEntropyWithGrad)
 };
 

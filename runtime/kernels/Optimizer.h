@@ -64,6 +64,7 @@ constexpr int64_t kMostJoinedUpdates = 40;
 /// writes. Only cuda defines it.
 #define TMC_UPDATE_KERNEL(NAME)                                                \
 public:                                                                        \
+  const Params &params() const { return params_; }                             \
   static void runJoined(Stream &stream,                                        \
                         std::initializer_list<UpdateRun<NAME>> runs);          \
   TMC_KERNEL(NAME)
@@ -85,7 +86,7 @@ struct AdamParams {
                    TMC_GIVEN(count, beta1, beta2, epsilon, weightDecay, stream))
 };
 
-/// Whether a parameter of such a class may differ between joined runs.
+/// True for a parameter of such a class that may differ between joined runs.
 constexpr bool isOwnOfUpdate(std::string_view param) {
   return param == TMC_FIELD_NAME(AdamParams, count) ||
          param == TMC_FIELD_NAME(AdamParams, weightDecay) ||

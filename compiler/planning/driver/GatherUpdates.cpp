@@ -9,14 +9,14 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What waiting updates may use.
+/// The most that waiting updates may use.
 struct Limits {
   int64_t liveBytes; // At each moment, with all else that is alive.
   int64_t heldBytes; // By one update: small ones gain most.
   size_t updates;    // That wait at a time.
 };
 
-/// What is tried if waiting without limits needs too large an arena.
+/// The limits that are tried in turn while the arena is too large.
 constexpr int64_t kAllBytes = std::numeric_limits<int64_t>::max();
 constexpr size_t kAllUpdates = std::numeric_limits<size_t>::max();
 constexpr std::pair<int64_t, size_t> kTried[] = {{kAllBytes, kAllUpdates},
@@ -92,7 +92,7 @@ private:
     return last;
   }
 
-  /// Whether the waiting updates must run before `e`.
+  /// True if the waiting updates must run before `e`.
   bool isBarrier(const Execution &e) const {
     const Recipe &recipe = recipeOf(e);
     auto isIn = [](const std::vector<char> &set) {

@@ -164,7 +164,7 @@ TEST(Prices, LimitsSayHowMuchIsKnown) {
   EXPECT_LT(own, ofClass);
   EXPECT_LT(ofClass, scaled);
   EXPECT_LT(scaled, published);
-  // Of a processor nothing is known, and a sum with such a price is unknown.
+  // A processor's price has no limits, nor has a sum with such a price.
   const Price nominal = findTarget("cpu")->price(work);
   EXPECT_LT(nominal.most, nominal.least);
   PriceSum sum;
@@ -210,7 +210,7 @@ TEST(Prices, OtherCardsScaleWhatWasMeasured) {
 }
 
 //===----------------------------------------------------------------------===//
-// What an H200 measured
+// The measurement of an H200
 //===----------------------------------------------------------------------===//
 
 /// The prices of the kernels of six steps, all runs of a step together, are
