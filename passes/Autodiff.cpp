@@ -110,6 +110,22 @@ private:
     return named(TrainDialect::kName, StringAttr::get(&getContext(), name));
   }
 
+  /// Adds to the attributes of a tensor beside param `index` that it holds the
+  /// same tensors of the model.
+  void addParts(SmallVector<NamedAttribute> &attrs, unsigned index,
+                RankedTensorType type, const Twine &suffix) {
+    auto parts =
+        forward.getArgAttrOfType<ArrayAttr>(index, TrainDialect::kParts);
+    if (parts)
+      attrs.push_back(
+          named(TrainDialect::kParts,
+                train::partsBeside(
+                    parts,
+                    cast<RankedTensorType>(forward.getArgumentTypes()[index])
+                        .getDimSize(0),
+                    type.getDimSize(0), suffix)));
+  }
+
   void addResult(Value value, ArrayRef<NamedAttribute> attrs) {
     results.push_back(value);
     resultAttrs.push_back(DictionaryAttr::get(&getContext(), attrs));
@@ -158,13 +174,13 @@ private:
       StringRef name = train::argName(forward, i);
       for (const OptimizerSlot &slot : rule->slotsOf(entry.param)) {
         std::string slotName = (name + "." + slot.suffix).str();
-        entry.slots.push_back(
-            addArg(slot.type,
-                   b.getDictionaryAttr(
-                       {roleAttr(train::Role::State), nameAttr(slotName),
-                        named(TrainDialect::kSlot, b.getStringAttr(name)),
-                        named(TrainDialect::kInit, b.getStringAttr("zeros"))}),
-                   NameLoc::get(b.getStringAttr(slotName))));
+        SmallVector<NamedAttribute> slotAttrs = {
+            roleAttr(train::Role::State), nameAttr(slotName),
+            named(TrainDialect::kSlot, b.getStringAttr(name)),
+            named(TrainDialect::kInit, b.getStringAttr("zeros"))};
+        addParts(slotAttrs, i, slot.type, "." + slot.suffix);
+        entry.slots.push_back(addArg(slot.type, b.getDictionaryAttr(slotAttrs),
+                                     NameLoc::get(b.getStringAttr(slotName))));
       }
       trained.push_back(std::move(entry));
     }
@@ -285,10 +301,12 @@ private:
     addResult(loss, {nameAttr(train::resultName(forward, *lossIndex)),
                      named(TrainDialect::kLoss, b.getUnitAttr())});
     if (keepGradients)
-      for (Trained &entry : trained)
-        addResult(
-            unscaled(b, entry.grad),
-            {nameAttr((train::argName(step, entry.arg) + ".grad").str())});
+      for (Trained &entry : trained) {
+        SmallVector<NamedAttribute> attrs = {
+            nameAttr((train::argName(step, entry.arg) + ".grad").str())};
+        addParts(attrs, entry.arg, entry.param.type, ".grad");
+        addResult(unscaled(b, entry.grad), attrs);
+      }
 
     train::ReturnOp::create(b, step.getLoc(), results);
     step.setFunctionType(b.getFunctionType(step.getFunctionType().getInputs(),

@@ -22,6 +22,28 @@ double OptimizerRule::decayOf(StringRef name, RankedTensorType type) const {
   return weightDecay;
 }
 
+bool OptimizerRule::mayJoin(NamedParam first, NamedParam second) const {
+  SmallVector<int64_t> shape(first.type.getShape());
+  shape[0] += second.type.getDimSize(0);
+  const TrainedParam whole{storedType(first.type.clone(shape))};
+  const int64_t shared = sharedElements(whole);
+  if (shared == 0 ||
+      decayOf(first.name, first.type) != decayOf(second.name, second.type))
+    return false;
+  std::vector<OptimizerSlot> slots = slotsOf(whole);
+  return llvm::all_of(ArrayRef{first, second}, [&](const NamedParam &each) {
+    const TrainedParam part{storedType(each.type)};
+    auto isAlike = [](const OptimizerSlot &a, const OptimizerSlot &b) {
+      return a.suffix == b.suffix &&
+             a.type.getElementType() == b.type.getElementType();
+    };
+    std::vector<OptimizerSlot> its = slotsOf(part);
+    return each.type.getNumElements() % shared == 0 &&
+           sharedElements(part) == shared && its.size() == slots.size() &&
+           std::equal(its.begin(), its.end(), slots.begin(), isAlike);
+  });
+}
+
 /// `type` with floats of 32 bits, or of 16.
 static RankedTensorType keptIn(RankedTensorType type, bool isNarrow) {
   auto element = dyn_cast<FloatType>(type.getElementType());
@@ -118,6 +140,10 @@ protected:
   /// named in runtime/kernels/Adam.h; torchao's _AdamBase.
   static constexpr double kFewestCoded = 4096;
 
+  int64_t sharedElements(const TrainedParam &param) const override {
+    return isCoded(param) ? Op::kBlock : 1;
+  }
+
   virtual bool isCoded(const TrainedParam &param) const {
     return double(param.type.getNumElements()) >= fewest;
   }
@@ -173,6 +199,9 @@ public:
     return {op.getNewParam(), llvm::to_vector(op.getNewMoments()),
             op.getSquare()};
   }
+
+protected:
+  int64_t sharedElements(const TrainedParam &) const override { return 0; }
 
 private:
   double beta2Decay, eps1, eps2, d;

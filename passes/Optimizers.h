@@ -47,6 +47,12 @@ struct TrainedParam {
   bool isGathered = false;     // A table: rows of it are looked up.
 };
 
+/// A param of the model by its name.
+struct NamedParam {
+  llvm::StringRef name;
+  mlir::RankedTensorType type;
+};
+
 /// A state tensor that a rule keeps beside each param.
 struct OptimizerSlot {
   std::string suffix; // "exp_avg": the state is named "<param>.exp_avg".
@@ -84,6 +90,10 @@ public:
   virtual UpdateOutputs build(mlir::OpBuilder &b, mlir::Location loc,
                               const UpdateInputs &in) const = 0;
 
+  /// True if two params that stand one after another in one tensor, along their
+  /// first dimension, would be updated as each alone.
+  bool mayJoin(NamedParam first, NamedParam second) const;
+
   /// The bound of the global gradient norm; 0: none.
   double clipNorm() const { return clip; }
   /// The weight decay of a param.
@@ -94,6 +104,10 @@ public:
   create(llvm::StringRef text);
 
 protected:
+  /// Elements of a param, one after another, whose update depends on each
+  /// other; 0: all of them.
+  virtual int64_t sharedElements(const TrainedParam &param) const { return 1; }
+
   /// The stored type of a moment of `param`.
   mlir::RankedTensorType momentType(const TrainedParam &param) const;
 

@@ -53,6 +53,46 @@ def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def JoinProducts : Pass<"tmc-join-products", "::mlir::ModuleOp"> {
+  let summary = "make one product of those that multiply one value";
+  let description = [{
+    Products of one value by several parameters [N, K], with biases or without,
+    become one product by a parameter that holds their rows one after another,
+    and slices of its result. `train.parts` of the new parameter names the
+    model's own. That happens where every reader of a result takes columns of a
+    wider tensor, where `optimizer` updates rows without regard to the rows
+    beside them, and where `precision` has the same exception for all.
+
+    Before:
+
+    ```mlir
+    func.func @forward(%x: tensor<8x16xf32>, %a: tensor<4x16xf32> {train.role = #train.role<param>, train.name = "q.weight"}, %b: tensor<4x16xf32> {train.role = #train.role<param>, train.name = "k.weight"}) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+      %q = nn.matmul %x, %a transpose_rhs : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>
+      %k = nn.matmul %x, %b transpose_rhs : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>
+      // ... readers of %q and %k
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @forward(%x: tensor<8x16xf32>, %w: tensor<8x16xf32> {train.role = #train.role<param>, train.name = "{q,k}.weight", train.parts = [#train.part<"q.weight", 4>, #train.part<"k.weight", 4>]}) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+      %y = nn.matmul %x, %w transpose_rhs : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
+      %q = nn.slice %y [0, 0] step [1, 1] : (tensor<8x8xf32>) -> tensor<8x4xf32>
+      %k = nn.slice %y [0, 4] step [1, 1] : (tensor<8x8xf32>) -> tensor<8x4xf32>
+      // ... readers of %q and %k
+    }
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::tmc::train::TrainDialect"];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"",
+           "how parameters will be updated, as in tmc-autodiff">,
+    Option<"precision", "precision", "std::string", /*default=*/"\"f32\"",
+           "the types of products, as in tmc-precision">,
+  ];
+}
+
 def LayOutCodes : Pass<"tmc-lay-out-codes", "::tmc::train::StepOp"> {
   let summary = "codes of 8 bits in the order in which a card sums them";
   let description = [{

@@ -39,7 +39,10 @@ public:
       add(op->getLoc(), nameOf(op));
       for (Value operand : op->getOperands())
         if (auto argument = parameterOf(step, operand))
-          add(op->getLoc(), train::argName(step, *argument).str());
+          for (const train::NamedTensor &tensor :
+               train::namedTensors(step.getArgAttrDict(*argument),
+                                   cast<ShapedType>(operand.getType())))
+            add(op->getLoc(), tensor.name);
     }
   }
   ArrayRef<std::string> of(Operation *op) const {
@@ -455,8 +458,10 @@ struct Precision : impl::PrecisionBase<Precision> {
     for (BlockArgument argument : getOperation().getBody().getArguments())
       if (train::roleOf(getOperation(), argument.getArgNumber()) ==
           train::Role::Param)
-        spec->acceptWide(
-            train::argName(getOperation(), argument.getArgNumber()));
+        for (const train::NamedTensor &tensor : train::namedTensors(
+                 getOperation().getArgAttrDict(argument.getArgNumber()),
+                 cast<ShapedType>(argument.getType())))
+          spec->acceptWide(tensor.name);
     for (const std::string &glob : spec->unused()) {
       InFlightDiagnostic diag =
           emitFault(getOperation().getLoc(), FailureKind::Usage)

@@ -56,19 +56,50 @@ struct Scope {
   }
 };
 
+/// The atoms of an element's index: those of a value's type, outermost first,
+/// and the distance of neighbours along each, in elements.
+struct Places {
+  ArrayRef<unsigned> atoms;
+  SmallVector<int64_t> strides;
+
+  /// Those of a value by itself.
+  static Places of(const FusedPlan &plan, Value value) {
+    Places places;
+    if (auto found = plan.place.find(value); found != plan.place.end())
+      places.atoms = found->second;
+    places.strides.resize(places.atoms.size());
+    int64_t stride = 1;
+    for (size_t i = places.atoms.size(); i-- > 0;) {
+      places.strides[i] = stride;
+      stride *= plan.atoms[places.atoms[i]];
+    }
+    return places;
+  }
+  static Places of(const FusedPlan &plan, const FusedAccess &access) {
+    Places places = of(plan, access.value);
+    if (!places.atoms.empty())
+      places.strides = access.strides;
+    return places;
+  }
+};
+
 /// The part of an element's index that comes from the atoms in [from, to),
 /// with `coordinate` counting along them; "" if none.
-std::string offset(const FusedPlan &plan, Value value, unsigned from,
+std::string offset(const FusedPlan &plan, const Places &places, unsigned from,
                    unsigned to, StringRef coordinate) {
-  auto found = plan.place.find(value);
-  if (found == plan.place.end())
-    return "";
-  ArrayRef<unsigned> place = found->second;
+  ArrayRef<unsigned> place = places.atoms;
   auto sizeOf = [&](unsigned first, unsigned last) {
     int64_t size = 1;
     for (unsigned a = first; a < last; ++a)
       size *= plan.atoms[a];
     return size;
+  };
+  // A run of adjacent atoms counts as one.
+  auto goesOn = [&](unsigned j) {
+    return j + 1 < place.size() && place[j + 1] == place[j] + 1 &&
+           place[j + 1] < to &&
+           places.strides[j] ==
+               places.strides[j + 1] * plan.atoms[place[j + 1]];
   };
   std::string sum;
   for (unsigned i = 0; i < place.size();) {
@@ -76,13 +107,10 @@ std::string offset(const FusedPlan &plan, Value value, unsigned from,
       ++i;
       continue;
     }
-    unsigned j = i; // A run of adjacent atoms counts as one.
-    while (j + 1 < place.size() && place[j + 1] == place[j] + 1 &&
-           place[j + 1] < to)
+    unsigned j = i;
+    while (goesOn(j))
       ++j;
-    int64_t inner = sizeOf(place[j] + 1, to), stride = 1;
-    for (unsigned k = j + 1; k < place.size(); ++k)
-      stride *= plan.atoms[place[k]];
+    int64_t inner = sizeOf(place[j] + 1, to), stride = places.strides[j];
     std::string term = coordinate.str();
     if (inner != 1)
       term += " / " + std::to_string(inner);
@@ -97,14 +125,24 @@ std::string offset(const FusedPlan &plan, Value value, unsigned from,
   return sum;
 }
 
+std::string rowOffset(const FusedPlan &plan, const Places &places) {
+  return offset(plan, places, 0, plan.rowAtoms, "row.index");
+}
 std::string rowOffset(const FusedPlan &plan, Value value) {
-  return offset(plan, value, 0, plan.rowAtoms, "row.index");
+  return rowOffset(plan, Places::of(plan, value));
+}
+/// From the first element of an operand or result.
+std::string rowOffset(const FusedPlan &plan, const FusedAccess &access) {
+  std::string text = rowOffset(plan, Places::of(plan, access));
+  if (access.offset == 0)
+    return text;
+  return (text.empty() ? "" : text + " + ") + std::to_string(access.offset);
 }
 
 /// The element's index within the row, as 64-bit lanes; "" if none.
-std::string colOffset(const FusedPlan &plan, Value value) {
+std::string colOffset(const FusedPlan &plan, const Places &places) {
   std::string text =
-      offset(plan, value, plan.rowAtoms, plan.atoms.size(), "c.index()");
+      offset(plan, places, plan.rowAtoms, plan.atoms.size(), "c.index()");
   // A scalar operand of lanes must have the lanes' type.
   std::string typed;
   for (StringRef word : llvm::split(text, ' ')) {
@@ -120,6 +158,9 @@ std::string colOffset(const FusedPlan &plan, Value value) {
   if (!typed.empty())
     typed.pop_back();
   return typed;
+}
+std::string colOffset(const FusedPlan &plan, Value value) {
+  return colOffset(plan, Places::of(plan, value));
 }
 
 /// Rounds the result of `op` to its type. Kernels compute in f32; a narrower
@@ -302,13 +343,15 @@ private:
     os << ">;\n";
   }
 
-  /// A pointer to column 0 of this row of an operand or result.
-  std::string rowPointer(Value value, const std::string &base) {
-    std::string from = rowOffset(plan, value);
+  /// Column 0 of this row of a part of an operand, or of all of it, as a
+  /// pointer; `own` names the part.
+  std::string rowPointer(const FusedAccess &access, const std::string &base,
+                         const std::string &own) {
+    std::string from = rowOffset(plan, access);
     if (from.empty())
       return base;
-    std::string pointer = base + "_row";
-    if (row.names.try_emplace(value, "").second ||
+    std::string pointer = own + "_row";
+    if (row.names.try_emplace(access.value, "").second ||
         row.text.find("*" + pointer + " ") == std::string::npos)
       row.line(llvm::formatv("auto *{0} = {1} + {2};", pointer, base, from));
     return pointer;
@@ -327,12 +370,11 @@ private:
       return known->second;
     Operation *op = value.getDefiningOp();
     std::string expression, name;
-    if (!op) {
-      unsigned number = cast<BlockArgument>(value).getArgNumber();
-      std::string at = rowOffset(plan, value);
-      expression = "row.load(in" + std::to_string(number) +
+    if (auto load = plan.loads.find(value); load != plan.loads.end()) {
+      std::string at = rowOffset(plan, load->second);
+      expression = "row.load(in" + std::to_string(load->second.number) +
                    (at.empty() ? "" : " + " + at) + ")";
-      name = "x" + std::to_string(number);
+      name = op ? nameOf(value) : "x" + std::to_string(load->second.number);
     } else if (isTransparent(op)) {
       return once(op->getOperand(0));
     } else {
@@ -371,13 +413,16 @@ private:
       return scope.names[value] = lanes(op->getOperand(0), scope);
     auto slot = slotOf.find(value);
     std::string name, expression;
-    if (!op) {
-      unsigned number = cast<BlockArgument>(value).getArgNumber();
-      name = "x" + std::to_string(number);
-      std::string base = rowPointer(value, "in" + std::to_string(number));
-      expression = plan.isContiguous(value) ? "c.load(" + base + ")"
-                                            : "c.gather(" + base + ", " +
-                                                  colOffset(plan, value) + ")";
+    if (auto load = plan.loads.find(value); load != plan.loads.end()) {
+      const FusedAccess &access = load->second;
+      const std::string number = std::to_string(access.number);
+      name = op ? nameOf(value) : "x" + number;
+      std::string base =
+          rowPointer(access, "in" + number, op ? name : "in" + number);
+      expression = plan.isContiguous(access)
+                       ? "c.load(" + base + ")"
+                       : "c.gather(" + base + ", " +
+                             colOffset(plan, Places::of(plan, access)) + ")";
     } else {
       name = nameOf(value);
       if (slot != slotOf.end() && made.contains(value) && !inFinish)
@@ -542,22 +587,26 @@ private:
       if (isSumOfRowNumbers(reduce))
         row.line(llvm::formatv("row.template add<{0}>(sums.total({1}), {2});",
                                kindName(reduce), i, once(reduce.getInput())));
-    for (auto [i, value] : llvm::enumerate(results())) {
+    for (auto [part, store] : llvm::enumerate(plan.stores)) {
+      const Value value = store.value;
       if (plan.isFinished(value))
         continue;
-      std::string out = "out" + std::to_string(i);
+      std::string out = "out" + std::to_string(store.number);
+      const std::string wanted = ifWanted(store.number);
       if (plan.colMask() && !(plan.typeAtoms(value) & plan.colMask())) {
         std::string number = once(value), at = rowOffset(plan, value);
-        row.line(ifWanted(i) + "row.store(" + out +
-                 (at.empty() ? "" : " + " + at) + ", " + number + ");");
+        row.line(wanted + "row.store(" + out + (at.empty() ? "" : " + " + at) +
+                 ", " + number + ");");
         continue;
       }
       std::string text = lanes(value, scope);
-      std::string from = rowOffset(plan, value);
-      if (!from.empty())
-        row.line(llvm::formatv("auto *{0}_row = {0} + {1};", out, from));
-      stores.push_back(ifWanted(i) + "c.store(" + out +
-                       (from.empty() ? "" : "_row") + ", " + text + ");");
+      std::string from = rowOffset(plan, store), to = out;
+      if (!from.empty()) {
+        const bool isPart = results()[store.number] != value;
+        to += (isPart ? "_" + std::to_string(part) : "") + "_row";
+        row.line(llvm::formatv("auto *{0} = {1} + {2};", to, out, from));
+      }
+      stores.push_back(wanted + "c.store(" + to + ", " + text + ");");
     }
     printPass(scope, stores);
   }
@@ -581,15 +630,17 @@ private:
     inFinish = true;
     Scope scope;
     SmallVector<std::string> stores;
-    for (auto [i, value] : llvm::enumerate(results())) {
+    for (const FusedAccess &store : plan.stores) {
+      const Value value = store.value;
       if (!plan.isFinished(value))
         continue;
-      std::string out = "out" + std::to_string(i);
+      std::string out = "out" + std::to_string(store.number);
+      const std::string wanted = ifWanted(store.number);
       if (plan.typeAtoms(value) & plan.colMask())
-        stores.push_back(ifWanted(i) + "c.store(" + out + ", " +
+        stores.push_back(wanted + "c.store(" + out + ", " +
                          lanes(value, scope) + ");");
       else
-        row.line(ifWanted(i) + "row.store(" + out + ", " + once(value) + ");");
+        row.line(wanted + "row.store(" + out + ", " + once(value) + ");");
     }
     printPass(scope, stores);
     closeFunction();

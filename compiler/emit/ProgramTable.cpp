@@ -19,22 +19,31 @@ namespace {
 /// Standard deviation of freshly drawn weights.
 constexpr double kInitStd = 0.02;
 
-/// The attributes of a buffer's tensor.
+/// A tensor in a buffer, under the model's own name: all of the buffer, or some
+/// of its rows.
 struct Tensor {
   mutable mem::BufferOp buffer; // Ops' accessors aren't const.
-  DictionaryAttr attrs;
+  DictionaryAttr attrs;         // Of all that the buffer holds.
+  train::NamedTensor own;
 
   StringRef text(StringRef name) const {
     auto attr = attrs.getAs<StringAttr>(name);
     return attr ? attr.getValue() : StringRef();
   }
   bool has(StringRef name) const { return bool(attrs.get(name)); }
-  StringRef name() const { return text(TrainDialect::kName); }
+  StringRef name() const { return own.name; }
   std::optional<train::Role> role() const {
     auto attr = attrs.getAs<train::RoleAttr>(TrainDialect::kRole);
     return attr ? std::optional(attr.getValue()) : std::nullopt;
   }
-  MemRefType type() const { return buffer.getMemref().getType(); }
+  RankedTensorType type() const { return own.type; }
+  SpaceKind space() const { return mem::spaceOf(buffer.getMemref().getType()); }
+  /// Bytes from the start of the space's arena.
+  int64_t offset() const {
+    const int64_t rows =
+        own.type.getRank() ? std::max<int64_t>(own.type.getDimSize(0), 1) : 1;
+    return buffer.getOffset() + own.firstRow * (sizeInBytes(own.type) / rows);
+  }
 
   const char *runtimeRole() const {
     if (!role())
@@ -72,7 +81,7 @@ struct Tensor {
 
   /// The number that the tensor is initialized with, where there is one.
   double start() const {
-    auto number = attrs.getAs<FloatAttr>(TrainDialect::kInit);
+    auto number = dyn_cast_or_null<FloatAttr>(own.init);
     return number ? number.getValueAsDouble() : 0;
   }
   /// True for the state `name` that the updates of all params share.
@@ -84,7 +93,8 @@ struct Tensor {
   const char *init() const {
     if (start() != 0)
       return "Constant";
-    StringRef what = text(TrainDialect::kInit);
+    auto text = dyn_cast_or_null<StringAttr>(own.init);
+    StringRef what = text ? text.getValue() : "";
     if (what == "ones")
       return "Ones";
     if (what == "zeros")
@@ -96,6 +106,15 @@ struct Tensor {
     return role() == train::Role::State ? "Zeros" : "None";
   }
 };
+
+/// The tensors in `buffer`, which has such attributes.
+SmallVector<Tensor> tensorsIn(mem::BufferOp buffer, DictionaryAttr attrs) {
+  SmallVector<Tensor> tensors;
+  for (train::NamedTensor &own :
+       train::namedTensors(attrs, buffer.getMemref().getType()))
+    tensors.push_back({buffer, attrs, std::move(own)});
+  return tensors;
+}
 
 class Table {
 public:
@@ -126,7 +145,7 @@ private:
   void printTensors() {
     for (mem::BufferOp buffer : liveness.buffers)
       if (DictionaryAttr attrs = buffer.getTensorAttr())
-        tensors.push_back({buffer, attrs});
+        llvm::append_range(tensors, tensorsIn(buffer, attrs));
     for (const Tensor &tensor : tensors) {
       printRanges(tensor);
       printAliases(tensor);
@@ -138,13 +157,13 @@ private:
   }
 
   void printTensor(const Tensor &tensor) {
-    MemRefType type = tensor.type();
+    RankedTensorType type = tensor.type();
     os << "    {.name = " << cppString(tensor.name())
        << ", .type = " << literal(TypeAttr::get(type.getElementType()))
        << ", .rank = " << type.getRank() << ", .dims = {";
     llvm::interleaveComma(type.getShape(), os);
     os << "},\n     .offset = "
-       << llvm::format_hex(uint64_t(tensor.buffer.getOffset()), 1)
+       << llvm::format_hex(uint64_t(tensor.offset()), 1)
        << ", .role = Role::" << tensor.runtimeRole()
        << ", .init = Init::" << tensor.init();
     if (StringRef(tensor.init()) == "Normal")
@@ -156,7 +175,7 @@ private:
     os << ",\n     .trainable = " << (trained ? "true" : "false")
        << ", .feed = Feed::" << tensor.feed();
     if (tensor.has(TrainDialect::kCopyOf))
-      os << ", .copyOf = " << indexOf(tensor.text(TrainDialect::kCopyOf));
+      os << ", .copyOf = " << indexOfOriginal(tensor);
     if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
       os << ", .limit = " << limit.getInt();
       if (auto ignore = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kIgnore))
@@ -165,11 +184,13 @@ private:
     if (auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges))
       os << ",\n     .ranges = ranges" << tensor.buffer.getOffset()
          << ", .rangeCount = " << ranges.size();
-    if (SpaceKind space = mem::spaceOf(type); !onDevice(space))
+    if (SpaceKind space = tensor.space(); !onDevice(space))
       os << ", .space = " << literal(space);
     if (auto aliases = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kAliases))
       os << ",\n     .aliases = aliasesOf" << &tensor - tensors.data()
          << ", .aliasCount = " << aliases.size();
+    if (tensor.own.firstRow > 0)
+      os << ",\n     .continues = true";
     os << "},\n";
   }
 
@@ -184,12 +205,15 @@ private:
     os << "};\n";
   }
 
-  /// The index of a parameter in the table.
-  int64_t indexOf(StringRef param) const {
+  /// The index of the parameter, or of the part of one, that `copy` is a copy
+  /// of.
+  int64_t indexOfOriginal(const Tensor &copy) const {
+    StringRef param = copy.text(TrainDialect::kCopyOf);
     return llvm::find_if(tensors,
                          [&](const Tensor &tensor) {
                            return tensor.role() == train::Role::Param &&
-                                  tensor.name() == param;
+                                  tensor.text(TrainDialect::kName) == param &&
+                                  tensor.own.firstRow == copy.own.firstRow;
                          }) -
            tensors.begin();
   }
@@ -527,23 +551,23 @@ void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
 /// checkpoint holds it.
 static void
 forSaved(mem::ProgramOp program,
-         llvm::function_ref<void(StringRef, MemRefType, bool)> visit) {
+         llvm::function_ref<void(StringRef, RankedTensorType, bool)> visit) {
   for (auto buffer : program.getBlock().getOps<mem::BufferOp>()) {
     DictionaryAttr attrs = buffer.getTensorAttr();
     if (!attrs)
       continue;
-    Tensor tensor{buffer, attrs};
-    visit(tensor.name(), tensor.type(),
-          tensor.role() == train::Role::Param ||
-              (tensor.role() == train::Role::State &&
-               !tensor.has(TrainDialect::kCopyOf)));
+    for (const Tensor &tensor : tensorsIn(buffer, attrs))
+      visit(tensor.name(), tensor.type(),
+            tensor.role() == train::Role::Param ||
+                (tensor.role() == train::Role::State &&
+                 !tensor.has(TrainDialect::kCopyOf)));
   }
 }
 
 std::string tmc::fingerprintOf(mem::ProgramOp program) {
   // The saved tensors, in an order that doesn't depend on their offsets.
   std::vector<std::string> lines;
-  forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
+  forSaved(program, [&](StringRef name, RankedTensorType type, bool saved) {
     if (!saved)
       return;
     std::string line;
@@ -571,7 +595,7 @@ std::string tmc::emitHeader(mem::ProgramOp program, const EmitOptions &options,
                                 : inComment("lib" + interface.name + ".so") +
                                       " and use its functions.")
      << " Tensors by name:\n *\n";
-  forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
+  forSaved(program, [&](StringRef name, RankedTensorType type, bool saved) {
     os << " *   " << inComment(name) << ": ";
     llvm::interleave(type.getShape(), os, "x");
     os << (type.getRank() ? "x" : "") << type.getElementType() << ".\n";

@@ -77,7 +77,33 @@ bool FusedPlan::isContiguous(Value value) const {
   return true;
 }
 
+bool FusedPlan::isContiguous(const FusedAccess &access) const {
+  if (!isContiguous(access.value))
+    return false;
+  int64_t stride = 1;
+  if (typeAtoms(access.value) & colMask())
+    for (unsigned atom = atoms.size(), i = access.strides.size();
+         atom > rowAtoms; --atom) {
+      if (access.strides[--i] != stride)
+        return false;
+      stride *= atoms[atom - 1];
+    }
+  return true;
+}
+
 namespace {
+
+/// The distance of neighbours along each dimension, in elements.
+SmallVector<int64_t> stridesOf(RankedTensorType type) {
+  SmallVector<int64_t> strides(type.getRank(), 1);
+  for (int64_t dim = type.getRank() - 1; dim > 0; --dim)
+    strides[dim - 1] = strides[dim] * type.getDimSize(dim);
+  return strides;
+}
+
+/// Columns of a window begin at a multiple of this, as accesses of 16 bytes
+/// want it.
+constexpr int64_t kWindowElements = 8;
 
 /// The cost of a random number per element, in simple vector operations.
 constexpr unsigned kDrawCost = 20;
@@ -95,6 +121,29 @@ unsigned costOf(Operation *op) {
 constexpr unsigned kKeepCost = 4;
 /// The best number of columns for a sum over all elements.
 constexpr int64_t kTotalColumns = 4096;
+
+/// A random op's seed isn't a tensor of the iteration space.
+bool isSeed(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    return isa<RandomOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  });
+}
+
+/// True if `value` is an operand that is read in slices. It is no tensor of the
+/// iteration space either.
+bool isSliced(Value value) {
+  return isa<BlockArgument>(value) &&
+         llvm::any_of(value.getUsers(),
+                      [](Operation *user) { return isa<SliceOp>(user); });
+}
+
+/// True if the columns of a window begin at multiples of 16 bytes.
+bool isAligned(const FusedAccess &access) {
+  return access.offset % kWindowElements == 0 &&
+         llvm::all_of(access.strides, [](int64_t stride) {
+           return stride == 1 || stride % kWindowElements == 0;
+         });
+}
 
 class Planner {
 public:
@@ -135,6 +184,10 @@ private:
   std::string reason;
   unsigned permutedRows = 0;
 
+  static bool hasAtoms(BlockArgument argument) {
+    return !isSeed(argument) && !isSliced(argument);
+  }
+
   bool refuse(const llvm::Twine &why) {
     reason = why.str();
     return false;
@@ -144,13 +197,6 @@ private:
   }
 
   Operation *terminator() { return block.getTerminator(); }
-
-  /// A random op's seed isn't a tensor of the iteration space.
-  static bool isSeed(Value value) {
-    return llvm::any_of(value.getUses(), [](OpOperand &use) {
-      return isa<RandomOp>(use.getOwner()) && use.getOperandNumber() == 0;
-    });
-  }
 
   Atoms::List flat(Value value) {
     Atoms::List list;
@@ -174,12 +220,20 @@ private:
     for (BlockArgument argument : block.getArguments()) {
       if (!hasKernelType(argument))
         return refuse("an operand's element type has no kernel");
-      if (!isSeed(argument))
+      if (hasAtoms(argument))
         declare(argument);
     }
     for (Operation &op : block.without_terminator()) {
-      if (!isFusible(&op))
+      if (!isFusible(&op) && !isa<SliceOp, ConcatOp>(op))
         return refuse(&op, "can't be fused");
+      if (isa<SliceOp>(op) != llvm::any_of(op.getOperands(), isSliced))
+        return refuse(&op, "reads a whole operand of which there are slices, "
+                           "or a slice of none");
+      if (auto concat = dyn_cast<ConcatOp>(op)) {
+        if (!equateParts(concat))
+          return false;
+        continue;
+      }
       if (auto random = dyn_cast<RandomOp>(op))
         if (!isa<BlockArgument>(random.getSeed()) ||
             !isa<BlockArgument>(random.getSamples()) ||
@@ -198,8 +252,26 @@ private:
     return true;
   }
 
+  /// The parts of a concatenation are results of one shape.
+  bool equateParts(ConcatOp concat) {
+    if (!llvm::all_of(concat->getUsers(),
+                      [&](Operation *user) { return user == terminator(); }))
+      return refuse(concat, "is read by the kernel itself");
+    Value first = concat.getInputs()[0];
+    for (Value part : concat.getInputs()) {
+      if (part.getType() != first.getType() || isConstant(part) ||
+          isa<BlockArgument>(part))
+        return refuse(concat, "has parts that differ, or that aren't made");
+      for (auto [a, b] : llvm::zip(dims[part], dims[first]))
+        if (!atoms.unify(a, b))
+          return refuse(concat,
+                        "has dimensions that don't go with the others'");
+    }
+    return true;
+  }
+
   bool equate(Operation *op) {
-    if (isSplat(op) || isa<IotaOp>(op))
+    if (isSplat(op) || isa<IotaOp, SliceOp>(op))
       return true;
     Value result = op->getResult(0);
     if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
@@ -269,11 +341,12 @@ private:
       }
     };
     for (BlockArgument argument : block.getArguments())
-      if (!isSeed(argument))
+      if (hasAtoms(argument))
         consider(argument);
     for (Operation &op : block.without_terminator())
       for (Value result : op.getResults())
-        consider(result);
+        if (!isa<ConcatOp>(op))
+          consider(result);
     if (!root)
       return refuse("it holds nothing but constants");
     cutTotals(root);
@@ -302,6 +375,64 @@ private:
         place.push_back(found->second);
       }
     }
+    return findAccesses();
+  }
+
+  /// The elements that `value` stands for in a tensor where its dimensions have
+  /// these strides.
+  FusedAccess accessOf(Value value, unsigned number, int64_t offset,
+                       SmallVector<int64_t> strides) {
+    FusedAccess access{value, number, offset, {}};
+    for (auto [dim, stride] : llvm::zip_equal(dims[value], strides)) {
+      SmallVector<int64_t> inner;
+      for (unsigned atom : llvm::reverse(atoms.resolve(dim))) {
+        inner.push_back(stride);
+        stride *= atoms.size(atom);
+      }
+      llvm::append_range(access.strides, llvm::reverse(inner));
+    }
+    return access;
+  }
+
+  bool findAccesses() {
+    for (BlockArgument argument : block.getArguments())
+      if (hasAtoms(argument))
+        plan.loads[argument] = accessOf(argument, argument.getArgNumber(), 0,
+                                        stridesOf(tensorType(argument)));
+    for (auto slice : block.getOps<SliceOp>()) {
+      SmallVector<int64_t> strides = stridesOf(tensorType(slice.getInput()));
+      int64_t offset = 0;
+      for (auto [stride, from, step] :
+           llvm::zip_equal(strides, slice.getOffsets(), slice.getSteps())) {
+        offset += from * stride;
+        stride *= step;
+      }
+      Value result = slice.getResult();
+      FusedAccess access =
+          accessOf(result, cast<BlockArgument>(slice.getInput()).getArgNumber(),
+                   offset, strides);
+      if (!isAligned(access))
+        return refuse(slice, "has columns that aren't aligned");
+      plan.loads[result] = access;
+    }
+    for (auto [number, yielded] :
+         llvm::enumerate(terminator()->getOperands())) {
+      auto concat = yielded.getDefiningOp<ConcatOp>();
+      if (!concat) {
+        plan.stores.push_back(
+            accessOf(yielded, number, 0, stridesOf(tensorType(yielded))));
+        continue;
+      }
+      SmallVector<int64_t> strides = stridesOf(tensorType(yielded));
+      int64_t offset = 0;
+      for (Value part : concat.getInputs()) {
+        plan.stores.push_back(accessOf(part, number, offset, strides));
+        offset += tensorType(part).getDimSize(concat.getDim()) *
+                  strides[concat.getDim()];
+        if (!isAligned(plan.stores.back()))
+          return refuse(concat, "has parts that aren't aligned");
+      }
+    }
     return true;
   }
 
@@ -324,12 +455,14 @@ private:
       (i < p ? shape.rows : shape.cols) *= size;
     const AtomSet rows = candidate.rowMask(), cols = candidate.colMask();
 
-    for (BlockArgument argument : block.getArguments()) {
-      candidate.varies[argument] = candidate.typeAtoms(argument);
-      if (strict && !candidate.isContiguous(argument))
+    for (auto &[value, access] : candidate.loads) {
+      candidate.varies[value] = candidate.typeAtoms(value);
+      if (strict && !candidate.isContiguous(access))
         return refuse("an operand's columns are no run of memory");
     }
     for (Operation &op : block.without_terminator()) {
+      if (isa<SliceOp, ConcatOp>(op))
+        continue;
       Value result = op.getResult(0);
       unsigned level = 0;
       AtomSet varies = 0;
@@ -359,7 +492,8 @@ private:
       candidate.level[result] = level;
       candidate.varies[result] = varies;
     }
-    for (Value yielded : terminator()->getOperands()) {
+    for (const FusedAccess &store : candidate.stores) {
+      Value yielded = store.value;
       if (isConstant(yielded))
         return refuse("it yields a constant");
       if (isa<BlockArgument>(yielded))
@@ -368,9 +502,11 @@ private:
       bool wholeRows = (type & rows) == rows, wholeCols = (type & cols) == cols;
       if ((type & rows && !wholeRows) || (type & cols && !wholeCols))
         return refuse("a result has some dimensions of the rows or columns");
-      if (!candidate.isContiguous(yielded) ||
+      if (!candidate.isContiguous(store) ||
           !llvm::is_sorted(candidate.place[yielded]))
         return refuse("a result's elements are in another order");
+      if (isPart(store) && type != candidate.allMask())
+        return refuse("a part of a result doesn't vary by row and column");
       if (shape.rows > 1 && !(type & rows) &&
           (candidate.varies[yielded] & rows))
         return refuse("a result has fewer rows than its value");
@@ -382,6 +518,11 @@ private:
       }
     }
     return true;
+  }
+
+  /// True if `store` is a part of a concatenation.
+  bool isPart(const FusedAccess &store) {
+    return terminator()->getOperand(store.number) != store.value;
   }
 
   /// True if `value` depends on a reduction of a row. The finish has only sums
@@ -485,8 +626,8 @@ private:
       if (plan.variesByCol(value) && !plan.late.contains(value))
         wanted[value] |= passes;
     };
-    for (Value yielded : terminator()->getOperands())
-      want(yielded, uint64_t(1) << last);
+    for (const FusedAccess &store : plan.stores)
+      want(store.value, uint64_t(1) << last);
     // The cost of computing a value from values in memory.
     DenseMap<Value, unsigned> cost;
     for (Operation &op : block.without_terminator()) {
@@ -569,6 +710,24 @@ static bool isRunningTotal(const FusedPlan &plan, BlockArgument argument,
          (plan.shape.rows == 1 && plan.shape.wholeRows);
 }
 
+/// True if each slice of `argument` has the elements of a part of `result`, so
+/// that one thread reads and then writes them.
+static bool isReadWhereWritten(const FusedPlan &plan, BlockArgument argument,
+                               unsigned result) {
+  return !argument.use_empty() &&
+         llvm::all_of(argument.getUsers(), [&](Operation *user) {
+           auto slice = dyn_cast<SliceOp>(user);
+           return slice &&
+                  llvm::any_of(plan.stores, [&](const FusedAccess &store) {
+                    return store.number == result &&
+                           plan.place.lookup(store.value) ==
+                               plan.place.lookup(slice.getResult()) &&
+                           store.isSameElements(
+                               plan.loads.at(slice.getResult()));
+                  });
+         });
+}
+
 SmallVector<std::pair<unsigned, unsigned>>
 tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
@@ -577,8 +736,13 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
     // A seed or the samples' numbers have no place, and a constant below has
     // none either.
     auto own = plan.place.find(argument);
-    if (own == plan.place.end())
+    if (own == plan.place.end()) {
+      for (auto [index, result] :
+           llvm::enumerate(block.getTerminator()->getOperandTypes()))
+        if (result == type && isReadWhereWritten(plan, argument, index))
+          pairs.push_back({argument.getArgNumber(), unsigned(index)});
       continue;
+    }
     // The argument is read with other columns than the result's: by gathering.
     if (!plan.isContiguous(argument) || !llvm::is_sorted(own->second))
       continue;

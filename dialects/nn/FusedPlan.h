@@ -18,6 +18,10 @@
 //                                  mean      4 64       of row
 //                                  position    64 768   of (row % 64, col)
 //
+// A slice of an operand has the atoms of its own shape, and lies in the operand
+// with the operand's strides. So do the parts of a concatenation that the
+// region yields, in the result. The operand and the result have no atoms.
+//
 // A region that doesn't have this form is refused, with the reason.
 
 #ifndef TMC_DIALECTS_NN_FUSEDPLAN_H
@@ -44,6 +48,19 @@ enum class Reduction {
 /// A set of atoms, bit i for atom i.
 using AtomSet = uint64_t;
 
+/// The elements of an operand or a result that a value stands for.
+struct FusedAccess {
+  mlir::Value value;
+  unsigned number = 0; // Of the operand or result.
+  int64_t offset = 0;  // In elements.
+  /// By the atoms of the value's place.
+  llvm::SmallVector<int64_t> strides;
+
+  bool isSameElements(const FusedAccess &other) const {
+    return offset == other.offset && strides == other.strides;
+  }
+};
+
 struct FusedPlan {
   FusedShape shape;
   /// Outermost first; the product of the first `rowAtoms` is the number of
@@ -53,6 +70,10 @@ struct FusedPlan {
 
   /// The atoms of a value's type, in the value's own row-major order.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned>> place;
+  /// Of each argument, and of each slice of one.
+  llvm::DenseMap<mlir::Value, FusedAccess> loads;
+  /// One for each result, or for each part of a result that is a concatenation.
+  llvm::SmallVector<FusedAccess> stores;
   /// The atoms along which a value really varies: fewer than its type's atoms
   /// if it is broadcast.
   llvm::DenseMap<mlir::Value, AtomSet> varies;
@@ -81,9 +102,11 @@ struct FusedPlan {
     return late.contains(yielded) ||
            (shape.rows > 1 && !(typeAtoms(yielded) & rowMask()));
   }
-  /// True if the columns of a value are contiguous in memory, or a single
-  /// element.
+  /// True if a value's own order of elements has the columns as a run, or as a
+  /// single element.
   bool isContiguous(mlir::Value value) const;
+  /// The same of the elements in memory.
+  bool isContiguous(const FusedAccess &access) const;
 };
 
 /// Plans the kernel of `block`; the operands of its terminator are the results.

@@ -48,6 +48,42 @@ StringRef train::resultName(FunctionOpInterface function, unsigned index) {
   return attr ? attr.getValue() : StringRef();
 }
 
+SmallVector<train::NamedTensor> train::namedTensors(DictionaryAttr attrs,
+                                                    ShapedType type) {
+  auto name = attrs.getAs<StringAttr>(TrainDialect::kName);
+  auto parts = attrs.getAs<ArrayAttr>(TrainDialect::kParts);
+  SmallVector<int64_t> shape(type.getShape());
+  if (!parts)
+    return {{name ? name.str() : "",
+             RankedTensorType::get(shape, type.getElementType()), 0,
+             attrs.get(TrainDialect::kInit)}};
+  SmallVector<NamedTensor> tensors;
+  int64_t row = 0;
+  for (auto part : parts.getAsRange<PartAttr>()) {
+    shape[0] = part.getRows();
+    tensors.push_back({part.getName().str(),
+                       RankedTensorType::get(shape, type.getElementType()), row,
+                       part.getInit()});
+    row += part.getRows();
+  }
+  return tensors;
+}
+
+ArrayAttr train::partsBeside(ArrayAttr parts, int64_t all, int64_t rows,
+                             const Twine &suffix) {
+  if (!parts)
+    return {};
+  Builder b(parts.getContext());
+  SmallVector<Attribute> beside;
+  for (auto part : parts.getAsRange<PartAttr>()) {
+    assert(part.getRows() * rows % all == 0 && "a part has whole rows");
+    beside.push_back(PartAttr::get(
+        b.getContext(), b.getStringAttr(part.getName().strref() + suffix),
+        part.getRows() * rows / all, /*init=*/Attribute()));
+  }
+  return b.getArrayAttr(beside);
+}
+
 std::optional<unsigned> train::lossResult(FunctionOpInterface function) {
   for (unsigned i = 0, n = function.getNumResults(); i < n; ++i)
     if (function.getResultAttr(i, TrainDialect::kLoss))

@@ -36,6 +36,23 @@ std::optional<Role> roleOf(mlir::FunctionOpInterface function, unsigned index);
 llvm::StringRef argName(mlir::FunctionOpInterface function, unsigned index);
 llvm::StringRef resultName(mlir::FunctionOpInterface function, unsigned index);
 
+/// A tensor that users and files know.
+struct NamedTensor {
+  std::string name;
+  mlir::RankedTensorType type;
+  int64_t firstRow = 0; // Of the argument or result that holds it.
+  mlir::Attribute init; // As `train.init`; may be null.
+};
+/// The tensors that `type` with these attributes of an argument or a result
+/// holds, in their order in memory: those of `train.parts`, or it alone.
+llvm::SmallVector<NamedTensor> namedTensors(mlir::DictionaryAttr attrs,
+                                            mlir::ShapedType type);
+/// Parts of a tensor that has `rows` rows for `all` rows of the tensor with
+/// `parts`: a state of a param, or a gradient. Each name gets `suffix`.
+/// Requires that the rows of each part divide evenly.
+mlir::ArrayAttr partsBeside(mlir::ArrayAttr parts, int64_t all, int64_t rows,
+                            const llvm::Twine &suffix);
+
 /// The number of the result marked `train.loss`; none if there is no such
 /// result.
 std::optional<unsigned> lossResult(mlir::FunctionOpInterface function);

@@ -26,6 +26,7 @@ def Train_Dialect : Dialect {
     | `train.aliases` | argument | other names that the model has for it, of tied weights |
     | `train.frozen` | argument | unit: a param that isn't trained |
     | `train.init` | argument | "normal", "ones", "zeros" or a number: how a fresh one starts |
+    | `train.parts` | both | `#train.part`s: tensors of the model that this one holds, one after another along its first dimension |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
     | `train.copy_of` | argument | the param's name, of which this is a copy in 16 bits |
     | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
@@ -46,6 +47,7 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kAliases = "train.aliases";
     static constexpr ::llvm::StringLiteral kFrozen = "train.frozen";
     static constexpr ::llvm::StringLiteral kInit = "train.init";
+    static constexpr ::llvm::StringLiteral kParts = "train.parts";
     static constexpr ::llvm::StringLiteral kSlot = "train.slot";
     static constexpr ::llvm::StringLiteral kCopyOf = "train.copy_of";
     static constexpr ::llvm::StringLiteral kFeed = "train.feed";
@@ -81,6 +83,21 @@ def Train_Role : I32EnumAttr<"Role", "what an argument of a step is", [
 
 def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
   let assemblyFormat = "`<` $value `>`";
+}
+
+def Train_PartAttr : AttrDef<Train_Dialect, "Part"> {
+  let mnemonic = "part";
+  let summary = "a tensor of the model, as rows of a larger one";
+  let description = [{
+    Its name, its size along the first dimension, and the `train.init` that it
+    has for itself.
+
+        #train.part<"attn.q.weight", 768>
+        #train.part<"attn.q.bias", 768, "zeros">
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$rows,
+                        OptionalParameter<"::mlir::Attribute">:$init);
+  let assemblyFormat = "`<` $name `,` $rows (`,` $init^)? `>`";
 }
 
 def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {

@@ -190,6 +190,8 @@ static Expected<void> differentiate(Candidate &candidate) {
       how.lossScaleSpec =
           hasFP16(*candidate.form.module, options) ? "dynamic" : "none";
     how.outputs.assign(options.outputs.begin(), options.outputs.end());
+    pm.addPass(
+        createJoinProducts({how.optimizer, options.levers.name(kPrecision)}));
     pm.addPass(createAutodiff(how));
     canonicalize(pm);
   });

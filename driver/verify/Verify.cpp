@@ -158,16 +158,31 @@ bool hasSlots(train::StepOp step, StringRef param) {
   return false;
 }
 
+/// The tensors of the library that argument `index` stands for.
+SmallVector<train::NamedTensor> tensorsOf(train::StepOp step, unsigned index) {
+  return train::namedTensors(step.getArgAttrDict(index),
+                             cast<ShapedType>(step.getArgumentTypes()[index]));
+}
+
+/// The tensors of the library that result `index` stands for.
+SmallVector<train::NamedTensor> tensorsOfResult(train::StepOp step,
+                                                unsigned index) {
+  if (std::optional<unsigned> arg = train::updatedArg(step, index))
+    return tensorsOf(step, *arg);
+  return train::namedTensors(step.getResultAttrDict(index),
+                             cast<ShapedType>(step.getResultTypes()[index]));
+}
+
 /// Arguments that have a value before the first step.
-std::vector<std::string> modelValues(train::StepOp step) {
-  std::vector<std::string> names;
+std::vector<unsigned> modelValues(train::StepOp step) {
+  std::vector<unsigned> values;
   for (unsigned i = 0; i < step.getNumArguments(); ++i) {
     auto role = train::roleOf(step, i);
     if ((role == train::Role::Param || role == train::Role::State) &&
         !step.getArgAttr(i, TrainDialect::kSlot) && !train::copiedArg(step, i))
-      names.push_back(train::argName(step, i).str());
+      values.push_back(i);
   }
-  return names;
+  return values;
 }
 
 void setScales(std::vector<Deviation> &list) {
@@ -273,7 +288,8 @@ private:
           .note("tmc compile MODEL -o DIR writes both again");
     library->setLearningRate(kVerifyRate);
     for (unsigned i = 0; i < step.getNumArguments(); ++i)
-      TMC_TRY(checkTensor(train::argName(step, i), step.getArgumentTypes()[i]));
+      for (const train::NamedTensor &tensor : tensorsOf(step, i))
+        TMC_TRY(checkTensor(tensor.name, tensor.type));
     TMC_TRY(openData());
     if (!options.weights.empty()) {
       report.weights = options.weights;
@@ -284,12 +300,12 @@ private:
   }
 
   /// Checks that the library's tensor has the type that the text states.
-  Expected<void> checkTensor(StringRef name, Type type) {
-    const tmc_tensor *tensor = library->find(name.str());
-    auto expected = cast<RankedTensorType>(type);
+  Expected<void> checkTensor(const std::string &name,
+                             RankedTensorType expected) {
+    const tmc_tensor *tensor = library->find(name);
     Tensor like(expected);
     std::string what = "'" + options.directory +
-                       "/libstep.so' isn't of step.mlir: '" + name.str() + "' ";
+                       "/libstep.so' isn't of step.mlir: '" + name + "' ";
     if (!tensor)
       return Failure::input(what + "is missing");
     ArrayRef<int64_t> dims(tensor->dims, tensor->rank);
@@ -309,7 +325,7 @@ private:
       return {};
     DataInputs wanted;
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-      const tmc_tensor *tensor = library->find(train::argName(step, i).str());
+      const tmc_tensor *tensor = library->find(tensorsOf(step, i).front().name);
       if ((tensor->role != TMC_BATCH && tensor->role != TMC_SCALAR) ||
           isFed(step, i))
         continue;
@@ -356,47 +372,75 @@ private:
     SafetensorsFile file;
     if (Status s = SafetensorsFile::open(path, file); !s)
       return Failure::input(s.message());
-    std::vector<std::string> names = modelValues(step);
+    std::vector<unsigned> values = modelValues(step);
     report.weights = path;
-    if (llvm::all_of(names, [&](auto &name) { return file.find(name); }))
+    const bool hasAll = llvm::all_of(values, [&](unsigned i) {
+      return llvm::all_of(tensorsOf(step, i),
+                          [&](auto &tensor) { return file.find(tensor.name); });
+    });
+    if (hasAll)
       return readWeights();
-    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-      std::string name = train::argName(step, i).str();
-      const SafeTensor *tensor = file.find(name);
-      if (tensor && llvm::is_contained(names, name))
-        give(i, *tensor, file.data(*tensor));
+    for (unsigned i : values) {
+      std::vector<char> bytes;
+      const bool isGiven =
+          llvm::all_of(tensorsOf(step, i), [&](const auto &wanted) {
+            const SafeTensor *tensor = file.find(wanted.name);
+            return tensor &&
+                   give(wanted.type, *tensor, file.data(*tensor), bytes);
+          });
+      if (isGiven)
+        given[train::argName(step, i).str()] = std::move(bytes);
     }
     report.weights += ", others drawn";
     return {};
   }
 
-  /// Takes argument `index` from a file, rounded if the step has narrower
-  /// floats; an argument of another size is drawn instead.
-  void give(unsigned index, const SafeTensor &tensor, const char *data) {
-    auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
+  /// Appends a tensor of a file to `value`, rounded if the step has narrower
+  /// floats. False: it has another size, and is drawn instead.
+  static bool give(RankedTensorType type, const SafeTensor &tensor,
+                   const char *data, std::vector<char> &value) {
     int64_t bytes = tensor.end - tensor.begin, count = type.getNumElements();
     reference::Element element = reference::elementOf(type.getElementType());
-    std::vector<char> &value = given[train::argName(step, index).str()];
-    if (bytes == count * reference::elementBytes(element)) {
-      value.assign(data, data + bytes);
+    const int64_t wanted = count * reference::elementBytes(element);
+    const size_t before = value.size();
+    if (bytes == wanted) {
+      value.insert(value.end(), data, data + bytes);
     } else if (tensor.type == DType::F32 && bytes == 4 * count &&
                reference::isNarrow(element)) {
       Tensor rounded =
           Tensor::fromBytes(reference::Element::F32, type.getShape(), data);
       rounded.element = element;
-      value.resize(count * reference::elementBytes(element));
-      rounded.toBytes(value.data());
+      value.resize(before + wanted);
+      rounded.toBytes(value.data() + before);
     } else {
-      given.erase(train::argName(step, index).str());
+      return false;
     }
+    return true;
+  }
+
+  /// The bytes of `tensors`, one after another.
+  Expected<std::vector<char>> read(ArrayRef<train::NamedTensor> tensors) {
+    std::vector<char> bytes;
+    for (const train::NamedTensor &tensor : tensors) {
+      const tmc_tensor *its = library->find(tensor.name);
+      if (!its)
+        return Failure::input("'" + options.directory +
+                              "/libstep.so' isn't of step.mlir: the result '" +
+                              tensor.name + "' is missing");
+      const size_t before = bytes.size();
+      bytes.resize(before + its->bytes);
+      TMC_TRY(library->read(tensor.name, bytes.data() + before, its->bytes));
+    }
+    return bytes;
   }
 
   Expected<void> readWeights() {
     TMC_TRY(library->load(report.weights));
-    for (const std::string &name : modelValues(step)) {
-      std::vector<char> &bytes = given[name];
-      bytes.resize(library->find(name)->bytes);
-      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
+    for (unsigned i : modelValues(step)) {
+      auto bytes = read(tensorsOf(step, i));
+      if (!bytes)
+        return std::move(bytes.failure());
+      given[train::argName(step, i).str()] = std::move(*bytes);
     }
     return {};
   }
@@ -412,8 +456,12 @@ private:
         continue;
       bytes.resize(input.size() * reference::elementBytes(input.element));
       input.toBytes(bytes.data());
-      TMC_TRY(library->write(train::argName(step, i).str(), bytes.data(),
-                             bytes.size()));
+      const char *from = bytes.data();
+      for (const train::NamedTensor &tensor : tensorsOf(step, i)) {
+        const int64_t size = library->find(tensor.name)->bytes;
+        TMC_TRY(library->write(tensor.name, from, size));
+        from += size;
+      }
     }
     double start = now();
     Expected<double> loss = library->run();
@@ -528,15 +576,14 @@ private:
   }
 
   Expected<void> readEdges(ArrayRef<Tensor> expected) {
-    std::vector<char> bytes;
     for (auto [i, want] : llvm::enumerate(expected)) {
       auto [name, kind] = resultOf(step, i);
-      const tmc_tensor *tensor = library->find(name);
-      if (!want.isFloat() || !tensor)
+      if (!want.isFloat())
         continue;
-      bytes.resize(tensor->bytes);
-      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
-      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
+      auto bytes = read(tensorsOfResult(step, i));
+      if (!bytes)
+        return std::move(bytes.failure());
+      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
       if (llvm::all_of(got.floats, [](double x) { return std::isfinite(x); }))
         continue;
       report.agrees = false;
@@ -561,24 +608,19 @@ private:
     expected = std::move(*interpreted);
     std::vector<Deviation> list;
     std::vector<unsigned> results; // Of the step, per deviation.
-    std::vector<char> bytes;
     for (auto [i, want] : llvm::enumerate(expected)) {
       if (std::optional<unsigned> arg = train::updatedArg(step, i);
           arg && train::copiedArg(step, *arg))
         continue; // `checkCopies` compares it with its original.
       auto [name, kind] = resultOf(step, i);
-      const tmc_tensor *tensor = library->find(name);
-      if (!tensor)
-        return Failure::input("'" + options.directory +
-                              "/libstep.so' isn't of step.mlir: the result '" +
-                              name + "' is missing");
-      bytes.resize(tensor->bytes);
-      if (int64_t(bytes.size()) !=
+      auto bytes = read(tensorsOfResult(step, i));
+      if (!bytes)
+        return std::move(bytes.failure());
+      if (int64_t(bytes->size()) !=
           want.size() * reference::elementBytes(want.element))
         return Failure::input("the result '" + name + "' has " +
-                              std::to_string(bytes.size()) + " bytes");
-      TMC_TRY(library->read(name, bytes.data(), bytes.size()));
-      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
+                              std::to_string(bytes->size()) + " bytes");
+      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
       if (kind == "loss" && !std::isfinite(want.number(0)))
         return Failure::input(
                    "the reference's loss isn't finite on " +
@@ -638,12 +680,14 @@ private:
         continue;
       if (inputs.empty())
         inputs = draw(how);
-      std::string name = train::argName(step, i).str();
-      std::vector<char> want(library->find(name)->bytes), got(want);
+      auto got = read(tensorsOf(step, i));
+      if (!got)
+        return std::move(got.failure());
+      std::vector<char> want(got->size());
       inputs[i].toBytes(want.data());
-      TMC_TRY(library->read(name, got.data(), got.size()));
-      if (want != got)
-        return Failure::input("the step changes '" + name +
+      if (want != *got)
+        return Failure::input("the step changes '" +
+                              train::argName(step, i).str() +
                               "', which it doesn't update");
     }
     return {};
@@ -658,18 +702,19 @@ private:
       auto type = cast<RankedTensorType>(step.getArgumentTypes()[*param]);
       std::string name = train::argName(step, i).str(),
                   copied = train::argName(step, *param).str();
-      std::vector<char> bytes(library->find(copied)->bytes);
-      TMC_TRY(library->read(copied, bytes.data(), bytes.size()));
+      auto original = read(tensorsOf(step, *param)),
+           got = read(tensorsOf(step, i));
+      if (!original || !got)
+        return std::move(original ? got.failure() : original.failure());
       Tensor like(cast<RankedTensorType>(step.getArgumentTypes()[i]));
       like.floats =
           Tensor::fromBytes(reference::elementOf(type.getElementType()),
-                            type.getShape(), bytes.data())
+                            type.getShape(), original->data())
               .floats;
       like.roundToElement();
-      std::vector<char> want(library->find(name)->bytes), got(want);
+      std::vector<char> want(got->size());
       like.toBytes(want.data());
-      TMC_TRY(library->read(name, got.data(), got.size()));
-      if (want != got)
+      if (want != *got)
         return Failure::input("the step's '" + name + "' isn't '" + copied +
                               "', rounded");
     }

@@ -130,7 +130,7 @@ struct AddToPaddedRows : OpRewritePattern<arith::AddFOp> {
 };
 
 /// The result of a gradient of attention, [B, T, G, D], of which `part` is the
-/// rows [B, T, G * D] and which nothing else reads; or null.
+/// rows [B, T, G * D] or [B * T, G * D] and which nothing else reads; or null.
 OpResult gradientRows(Value part) {
   auto rows = part.getDefiningOp<ReshapeOp>();
   if (!rows || !rows->hasOneUse() || !rows.getInput().hasOneUse())
@@ -138,11 +138,12 @@ OpResult gradientRows(Value part) {
   auto result = dyn_cast<OpResult>(rows.getInput());
   if (!result || !isa<AttentionGradOp>(result.getOwner()))
     return {};
-  ArrayRef<int64_t> from = tensorType(result).getShape();
-  return tensorType(part).getShape() ==
-                 ArrayRef<int64_t>{from[0], from[1], from[2] * from[3]}
-             ? result
-             : OpResult();
+  ArrayRef<int64_t> from = tensorType(result).getShape(),
+                    to = tensorType(part).getShape();
+  const int64_t columns = from[2] * from[3];
+  const bool isRows = to == ArrayRef<int64_t>{from[0], from[1], columns} ||
+                      to == ArrayRef<int64_t>{from[0] * from[1], columns};
+  return isRows ? result : OpResult();
 }
 
 /// The gradients of q, k and v side by side are one result: a model that makes
@@ -151,7 +152,8 @@ struct PackAttentionGrad : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op,
                                 PatternRewriter &rewriter) const override {
-    if (op.getDim() != 2 || op.getInputs().size() != 3)
+    if (int64_t(op.getDim()) != tensorType(op.getResult()).getRank() - 1 ||
+        op.getInputs().size() != 3)
       return failure();
     AttentionGradOp grad;
     for (auto [number, part] : llvm::enumerate(op.getInputs())) {

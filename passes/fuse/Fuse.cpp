@@ -5,6 +5,7 @@
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/FusedPlan.h"
 #include "passes/fuse/FusionGroups.h"
+#include "passes/fuse/Windows.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -151,6 +152,9 @@ private:
     IRRewriter rewriter(&getContext());
     for (const FusionGroup &group : findFusionGroups(block))
       replace(group, rewriter);
+    SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
+    for (FusedOp kernel : kernels)
+      moveWindowsInto(kernel);
     eraseDead(block);
     sortTopologically(&block);
     sortUpdatesAfterReads(block);

@@ -84,9 +84,13 @@ private:
     std::string name = param + suffix;
     for (int64_t i = 2; isTaken(step, name); ++i)
       name = param + "." + std::to_string(i) + suffix;
-    return train::addState(
-        step, name, type,
-        {b.getNamedAttr(TrainDialect::kCopyOf, b.getStringAttr(param))});
+    SmallVector<NamedAttribute> attrs = {
+        b.getNamedAttr(TrainDialect::kCopyOf, b.getStringAttr(param))};
+    if (auto parts =
+            step.getArgAttrOfType<ArrayAttr>(index, TrainDialect::kParts))
+      attrs.push_back(b.getNamedAttr(TrainDialect::kParts,
+                                     train::partsBeside(parts, 1, 1, suffix)));
+    return train::addState(step, name, type, attrs);
   }
 
   static bool isTaken(train::StepOp step, StringRef name) {

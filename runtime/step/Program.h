@@ -36,7 +36,7 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 9;
+constexpr int32_t kProgramVersion = 10;
 
 constexpr int kMaxRank = 8;
 
@@ -103,6 +103,9 @@ struct TensorInfo {
   /// Other names of the same weight in the model; files may use them too.
   const char *const *aliases = nullptr;
   int32_t aliasCount = 0;
+  /// It lies behind the tensor before in this list, and kernels take both as
+  /// one: weights of products that became one product.
+  bool continues = false;
 
   int64_t elements() const {
     int64_t n = 1;

@@ -191,11 +191,16 @@ void startStep(char *at) {
     if (bytes > 0)
       buffers[from] = {from + uintptr_t(bytes), name};
   };
-  for (int64_t i = 0; i < original->tensorCount; ++i)
-    if (original->tensors[i].role != Role::Output &&
-        onDevice(original->tensors[i].space))
-      keep(original->tensors[i].offset, original->tensors[i].bytes(),
-           original->tensors[i].name);
+  for (int64_t i = 0; i < original->tensorCount; ++i) {
+    const TensorInfo &tensor = original->tensors[i];
+    if (tensor.role == Role::Output || !onDevice(tensor.space))
+      continue;
+    int64_t bytes = tensor.bytes();
+    for (; i + 1 < original->tensorCount && original->tensors[i + 1].continues;
+         ++i)
+      bytes += original->tensors[i + 1].bytes();
+    keep(tensor.offset, bytes, tensor.name);
+  }
   for (int64_t i = 0; i < original->constantCount; ++i)
     keep(original->constants[i].offset, original->constants[i].bytes,
          "constant " + std::to_string(i));

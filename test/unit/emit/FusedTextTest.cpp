@@ -335,6 +335,55 @@ void takeModel(Groups &groups, StringRef path, CompileOptions options,
   groups.take(kept.back().module(), -1);
 }
 
+/// What a comparison of kernels with the interpreter counted.
+struct Counts {
+  int64_t overwrites = 0, undecided = 0, compared = 0;
+};
+
+/// Compares each kernel with the interpreter, on one thread and on two, and
+/// with every overwrite that it permits.
+Counts compareAll(Groups &groups) {
+  Counts counts;
+  Library library(groups.text());
+  EXPECT_TRUE(library.run);
+  if (!library.run)
+    return counts;
+  for (auto [i, op] : llvm::enumerate(groups.list)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << op;
+    SCOPED_TRACE(text);
+    Random random(i);
+    int64_t scratch = groups.scratchBytes(op);
+    for (Draw draw : {Draw::Positive, Draw::Signed, Draw::Edges}) {
+      SmallVector<Tensor> inputs = drawOperands(op, random, draw);
+      SmallVector<Tensor> want = interpreted(op, inputs);
+      EXPECT_FALSE(want.empty());
+      SmallVector<Tensor> got =
+          Call(op, inputs, scratch).run(library, i, /*threads=*/1);
+      std::string difference = differenceOf(want, got);
+      ++counts.compared;
+      if (!difference.empty() && isUnstable(op, inputs, want))
+        ++counts.undecided;
+      else
+        EXPECT_EQ(difference, "");
+      EXPECT_TRUE(sameBits(
+          got, Call(op, inputs, scratch).run(library, i, /*threads=*/2)))
+          << "on two threads";
+      for (auto [operand, result] :
+           cast<KernelOpInterface>(op.getOperation()).getOverwrites()) {
+        Call call(op, inputs, scratch);
+        call.overwrite(operand, result);
+        EXPECT_TRUE(sameBits(got, call.run(library, i, /*threads=*/2)))
+            << "result " << result << " over operand " << operand;
+        ++counts.overwrites;
+      }
+    }
+    if (::testing::Test::HasFailure())
+      break;
+  }
+  return counts;
+}
+
 } // namespace
 
 TEST(FusedText, ComputesWhatItsRegionMeans) {
@@ -364,48 +413,13 @@ TEST(FusedText, ComputesWhatItsRegionMeans) {
   takeModel(groups, "test/models/unet-tiny.onnx", images, models);
 
   EXPECT_GE(StringRef(groups.text()).count("rounded<"), 20u); // Narrow types.
-  Library library(groups.text());
-  ASSERT_TRUE(library.run);
-  int64_t overwrites = 0, undecided = 0, compared = 0;
-  for (auto [i, op] : llvm::enumerate(groups.list)) {
-    std::string text;
-    llvm::raw_string_ostream(text) << op;
-    SCOPED_TRACE(text);
-    Random random(i);
-    int64_t scratch = groups.scratchBytes(op);
-    for (Draw draw : {Draw::Positive, Draw::Signed, Draw::Edges}) {
-      SmallVector<Tensor> inputs = drawOperands(op, random, draw);
-      SmallVector<Tensor> want = interpreted(op, inputs);
-      ASSERT_FALSE(want.empty());
-      SmallVector<Tensor> got =
-          Call(op, inputs, scratch).run(library, i, /*threads=*/1);
-      std::string difference = differenceOf(want, got);
-      ++compared;
-      if (!difference.empty() && isUnstable(op, inputs, want))
-        ++undecided;
-      else
-        EXPECT_EQ(difference, "");
-      EXPECT_TRUE(sameBits(
-          got, Call(op, inputs, scratch).run(library, i, /*threads=*/2)))
-          << "on two threads";
-      for (auto [operand, result] :
-           cast<KernelOpInterface>(op.getOperation()).getOverwrites()) {
-        Call call(op, inputs, scratch);
-        call.overwrite(operand, result);
-        EXPECT_TRUE(sameBits(got, call.run(library, i, /*threads=*/2)))
-            << "result " << result << " over operand " << operand;
-        ++overwrites;
-      }
-    }
-    if (HasFailure())
-      break;
-  }
+  Counts counts = compareAll(groups);
   std::printf("  %zu kernels, %lld comparisons, %lld undecided, %lld "
               "overwrites\n",
-              groups.list.size(), (long long)compared, (long long)undecided,
-              (long long)overwrites);
-  EXPECT_LE(undecided, compared / 20);
-  EXPECT_GE(overwrites, 50);
+              groups.list.size(), (long long)counts.compared,
+              (long long)counts.undecided, (long long)counts.overwrites);
+  EXPECT_LE(counts.undecided, counts.compared / 20);
+  EXPECT_GE(counts.overwrites, 50);
 }
 
 /// One kernel, which multiplies by what `body` defines as %c.
@@ -460,4 +474,96 @@ TEST(FusedText, NegatesANegativeConstant) {
   EXPECT_EQ(differenceOf(interpreted(op, inputs),
                          Call(op, inputs, 0).run(library, 0, 1)),
             "");
+}
+
+// Slices and parts of a concatenation are read and written where they lie: side
+// by side in rows, as planes in the middle, each second row, below a reduction
+// of rows, and above each other. The second kernel may write over its operand,
+// as each part is written by the thread that read it; the first may not.
+TEST(FusedText, ReadsAndWritesWindows) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, R"(
+    func.func @f(%x: tensor<6x48xf32>, %p: tensor<4x3x16xf32>, %n: tensor<6x32xbf16>)
+        -> (tensor<6x48xf32>, tensor<6x32xbf16>, tensor<4x16xf32>, tensor<6x16xf32>, tensor<12x16xf32>, tensor<3x48xf32>) {
+      %0 = nn.fused (%a = %x) : (tensor<6x48xf32>) -> tensor<6x48xf32> {
+        %l = nn.slice %a [0, 0] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x24xf32>
+        %r = nn.slice %a [0, 24] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x24xf32>
+        %s = arith.addf %l, %r : tensor<6x24xf32>
+        %m = arith.mulf %l, %r : tensor<6x24xf32>
+        %w = nn.concat %s, %m {dim = 1 : i64} : (tensor<6x24xf32>, tensor<6x24xf32>) -> tensor<6x48xf32>
+        nn.yield %w : tensor<6x48xf32>
+      }
+      %1 = nn.fused (%a = %n) : (tensor<6x32xbf16>) -> tensor<6x32xbf16> {
+        %r = nn.slice %a [0, 16] step [1, 1] : (tensor<6x32xbf16>) -> tensor<6x16xbf16>
+        %l = nn.slice %a [0, 0] step [1, 1] : (tensor<6x32xbf16>) -> tensor<6x16xbf16>
+        %f = arith.extf %l : tensor<6x16xbf16> to tensor<6x16xf32>
+        %g = arith.extf %r : tensor<6x16xbf16> to tensor<6x16xf32>
+        %h = arith.mulf %f, %g : tensor<6x16xf32>
+        %i = arith.subf %f, %g : tensor<6x16xf32>
+        %t = arith.truncf %h : tensor<6x16xf32> to tensor<6x16xbf16>
+        %u = arith.truncf %i : tensor<6x16xf32> to tensor<6x16xbf16>
+        %w = nn.concat %t, %u {dim = 1 : i64} : (tensor<6x16xbf16>, tensor<6x16xbf16>) -> tensor<6x32xbf16>
+        nn.yield %w : tensor<6x32xbf16>
+      }
+      %2 = nn.fused (%a = %p) : (tensor<4x3x16xf32>) -> tensor<4x16xf32> {
+        %l = nn.slice %a [0, 0, 0] step [1, 1, 1] : (tensor<4x3x16xf32>) -> tensor<4x1x16xf32>
+        %r = nn.slice %a [0, 2, 0] step [1, 1, 1] : (tensor<4x3x16xf32>) -> tensor<4x1x16xf32>
+        %s = arith.subf %l, %r : tensor<4x1x16xf32>
+        %w = nn.reshape %s : (tensor<4x1x16xf32>) -> tensor<4x16xf32>
+        nn.yield %w : tensor<4x16xf32>
+      }
+      %3 = nn.fused (%a = %x) : (tensor<6x48xf32>) -> tensor<6x16xf32> {
+        %l = nn.slice %a [0, 32] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x16xf32>
+        %s = nn.reduce sum %l over [1] : (tensor<6x16xf32>) -> tensor<6xf32>
+        %b = nn.broadcast %s to [0] : (tensor<6xf32>) -> tensor<6x16xf32>
+        %w = arith.addf %l, %b : tensor<6x16xf32>
+        nn.yield %w : tensor<6x16xf32>
+      }
+      %4 = nn.fused (%a = %x) : (tensor<6x48xf32>) -> tensor<12x16xf32> {
+        %l = nn.slice %a [0, 0] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x16xf32>
+        %r = nn.slice %a [0, 16] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x16xf32>
+        %s = arith.addf %l, %r : tensor<6x16xf32>
+        %t = arith.subf %l, %r : tensor<6x16xf32>
+        %w = nn.concat %s, %t {dim = 0 : i64} : (tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<12x16xf32>
+        nn.yield %w : tensor<12x16xf32>
+      }
+      %5 = nn.fused (%a = %x) : (tensor<6x48xf32>) -> tensor<3x48xf32> {
+        %l = nn.slice %a [0, 0] step [2, 1] : (tensor<6x48xf32>) -> tensor<3x48xf32>
+        %r = nn.slice %a [1, 0] step [2, 1] : (tensor<6x48xf32>) -> tensor<3x48xf32>
+        %s = arith.subf %l, %r : tensor<3x48xf32>
+        nn.yield %s : tensor<3x48xf32>
+      }
+      return %0, %1, %2, %3, %4, %5 : tensor<6x48xf32>, tensor<6x32xbf16>, tensor<4x16xf32>, tensor<6x16xf32>, tensor<12x16xf32>, tensor<3x48xf32>
+    })");
+  ASSERT_TRUE(module);
+  Groups groups;
+  groups.take(*module, -1);
+  ASSERT_EQ(groups.list.size(), 6u);
+  Counts counts = compareAll(groups);
+  EXPECT_EQ(counts.undecided, 0);
+  EXPECT_EQ(counts.overwrites, 2 * 3);
+}
+
+// A window whose columns don't begin at multiples of 16 bytes has no kernel,
+// and neither has an operand that is read in slices and as a whole.
+TEST(FusedText, RefusesOtherWindows) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (const char *body :
+       {"%l = nn.slice %a [0, 4] step [1, 1] : (tensor<6x48xf32>) -> "
+        "tensor<6x24xf32>\n%w = arith.negf %l : tensor<6x24xf32>",
+        "%l = nn.slice %a [0, 24] step [1, 1] : (tensor<6x48xf32>) -> "
+        "tensor<6x24xf32>\n%n = arith.negf %a : tensor<6x48xf32>\n"
+        "%r = nn.slice %n [0, 0] step [1, 1] : (tensor<6x48xf32>) -> "
+        "tensor<6x24xf32>\n%w = arith.addf %l, %r : tensor<6x24xf32>"}) {
+    OwningOpRef<ModuleOp> module = parse(
+        *context, std::string("func.func @f(%x: tensor<6x48xf32>) -> "
+                              "tensor<6x24xf32> {\n%0 = nn.fused (%a = %x) : "
+                              "(tensor<6x48xf32>) -> tensor<6x24xf32> {\n") +
+                      body +
+                      "\nnn.yield %w : tensor<6x24xf32>\n}\n"
+                      "return %0 : tensor<6x24xf32>\n}");
+    ASSERT_TRUE(module);
+    module->walk(
+        [&](nn::FusedOp op) { EXPECT_FALSE(nn::planFused(op.getBlock())); });
+  }
 }

@@ -1,0 +1,320 @@
+// JoinProducts.cpp - -tmc-join-products: products of one value by several
+// parameters become one product.
+//
+//     q = x Wq^T + bq     [R, 768]          y = x W^T + b     [R, 2304]
+//     k = x Wk^T + bk     [R, 768]    =>    q = y[:, 0:768]
+//     v = x Wv^T + bv     [R, 768]          k = y[:, 768:1536]
+//                                           v = y[:, 1536:2304]
+//
+// W is one parameter of the step: the rows of Wq, Wk and Wv, one after another.
+// `train.parts` says which rows are whose, so files, messages and the runtime
+// know the model's own tensors and nothing else. One product has more work for
+// a card's processors at once, reads x once, and gives the gradient of x
+// without adding up three.
+//
+// Rows are joined only where their update doesn't depend on the rows beside
+// them: the optimizer's rule decides, by `OptimizerRule::mayJoin`. Columns are
+// read where they lie. So products are joined only if each reader of a result
+// can do that: attention, and kernels of pointwise ops (fuse/Windows.h).
+
+#include "passes/Passes.h"
+
+#include "compiler/analysis/StepProblem.h"
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+#include "passes/Optimizers.h"
+#include "passes/Precision.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_JOINPRODUCTS
+#include "passes/Passes.h.inc"
+
+namespace {
+using namespace nn;
+using train::TrainDialect;
+
+/// Columns of a part begin at a multiple of this, as accesses of 16 bytes want
+/// it.
+constexpr int64_t kAlignedColumns = 8;
+
+/// The readers of a product's rows.
+enum class Readers { Attention, Pointwise, Others };
+
+/// How the columns of `rows` are read where they lie, directly or behind
+/// reshapes: as heads of attention, or by kernels that are made of pointwise
+/// ops. `Others` reads them in no such way.
+Readers readersOf(Value rows) {
+  std::optional<Readers> all;
+  for (OpOperand &use : rows.getUses()) {
+    Operation *user = use.getOwner();
+    Readers its = Readers::Others;
+    if (isa<ReshapeOp>(user))
+      its = readersOf(user->getResult(0));
+    else if (isa<AttentionOp>(user) && use.getOperandNumber() < 3)
+      its = Readers::Attention;
+    else if (isa<PointwiseOpInterface>(user))
+      its = Readers::Pointwise;
+    if (all && *all != its)
+      return Readers::Others;
+    all = its;
+  }
+  return all.value_or(Readers::Others);
+}
+
+/// The name of tensors whose names are `names`: "attn.{q,k,v}.weight".
+std::string joinedName(ArrayRef<StringRef> names) {
+  SmallVector<SmallVector<StringRef>> words(names.size());
+  size_t least = SIZE_MAX;
+  for (auto [name, list] : llvm::zip_equal(names, words)) {
+    name.split(list, '.');
+    least = std::min(least, list.size());
+  }
+  auto isCommon = [&](auto wordOf) {
+    return llvm::all_of(
+        words, [&](auto &list) { return wordOf(list) == wordOf(words[0]); });
+  };
+  size_t before = 0, behind = 0;
+  while (before + 1 < least &&
+         isCommon([&](auto &list) { return list[before]; }))
+    ++before;
+  while (before + behind + 1 < least &&
+         isCommon([&](auto &list) { return list[list.size() - 1 - behind]; }))
+    ++behind;
+  std::string text;
+  for (StringRef word : ArrayRef(words[0]).take_front(before))
+    text += word.str() + ".";
+  text += "{";
+  for (auto [i, list] : llvm::enumerate(words))
+    text +=
+        (i ? "," : "") +
+        llvm::join(ArrayRef(list).drop_front(before).drop_back(behind), ".");
+  text += "}";
+  for (StringRef word : ArrayRef(words[0]).take_back(behind))
+    text += "." + word.str();
+  return text;
+}
+
+struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
+  using JoinProductsBase::JoinProductsBase;
+
+  void runOnOperation() override {
+    forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (!forward || failed(parse()))
+      return;
+    // Products by what they read, in the order of the first one.
+    llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
+    forward.walk([&](MatmulOp product) {
+      if (mayBeJoined(product))
+        readers[product.getLhs()].push_back(product);
+    });
+    // Results name arguments by their numbers, which change.
+    SmallVector<std::pair<unsigned, BlockArgument>> updates;
+    for (unsigned i = 0; i < forward.getNumResults(); ++i)
+      if (std::optional<unsigned> updated = train::updatedArg(forward, i))
+        updates.push_back({i, forward.getArgument(*updated)});
+    for (auto &[lhs, products] : readers)
+      while (!products.empty()) {
+        SmallVector<MatmulOp> group = takeGroup(products);
+        if (group.size() > 1)
+          join(group);
+      }
+    Builder b(&getContext());
+    for (auto [result, argument] : updates)
+      forward.setResultAttr(result, TrainDialect::kUpdates,
+                            b.getI64IntegerAttr(argument.getArgNumber()));
+  }
+
+private:
+  func::FuncOp forward;
+  std::shared_ptr<OptimizerRule> rule; // Passes are copied.
+  std::optional<PrecisionSpec> spec;
+
+  /// Reads the options. Texts that can't be read are other passes' errors.
+  LogicalResult parse() {
+    auto parsedRule = OptimizerRule::create(optimizer);
+    auto parsedSpec = PrecisionSpec::parse(precision);
+    if (parsedRule)
+      rule = std::move(*parsedRule);
+    else
+      llvm::consumeError(parsedRule.takeError());
+    if (parsedSpec)
+      spec = std::move(*parsedSpec);
+    else
+      llvm::consumeError(parsedSpec.takeError());
+    return success(rule && spec);
+  }
+
+  /// The argument of the forward function that `value` is, if it is a parameter
+  /// under one name that nothing else reads; null if it isn't.
+  BlockArgument parameterIn(Value value) {
+    auto argument = dyn_cast_or_null<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &forward.getBody().front() ||
+        !argument.hasOneUse())
+      return {};
+    const unsigned index = argument.getArgNumber();
+    if (train::roleOf(forward, index) != train::Role::Param ||
+        forward.getArgAttr(index, TrainDialect::kAliases) ||
+        forward.getArgAttr(index, TrainDialect::kParts))
+      return {};
+    // The other functions of a step in pieces may read it, too.
+    StringRef name = train::argName(forward, index);
+    for (auto other : getOperation().getOps<func::FuncOp>())
+      for (BlockArgument its : other.getArguments())
+        if (other != forward && !its.use_empty() &&
+            train::argName(other, its.getArgNumber()) == name)
+          return {};
+    return argument;
+  }
+
+  bool mayBeJoined(MatmulOp product) {
+    return !product.getTransposeLhs() && product.getTransposeRhs() &&
+           !product.getAcc() && !product.getLhsScale() &&
+           !product.getRhsScale() &&
+           tensorType(product.getRhs()).getRank() == 2 &&
+           parameterIn(product.getRhs()) &&
+           (!product.getBias() || parameterIn(product.getBias())) &&
+           readersOf(product.getResult()) != Readers::Others;
+  }
+
+  /// The names by which exceptions of --precision know a product.
+  std::string exceptionOf(MatmulOp product) {
+    SmallVector<std::string> names = {tmc::nameOf(product)};
+    for (Value operand : {product.getRhs(), product.getBias()})
+      if (operand)
+        names.push_back(argName(operand).str());
+    return spec->choose(names, &getContext()).exception;
+  }
+
+  StringRef argName(Value argument) {
+    return train::argName(forward,
+                          cast<BlockArgument>(argument).getArgNumber());
+  }
+  bool isFrozen(Value argument) {
+    return bool(forward.getArgAttr(cast<BlockArgument>(argument).getArgNumber(),
+                                   TrainDialect::kFrozen));
+  }
+
+  /// True if `a` and `b` compute alike, and their parameters are updated as
+  /// rows of one.
+  bool goTogether(MatmulOp a, MatmulOp b) {
+    Readers readers = readersOf(a.getResult());
+    if (readers != readersOf(b.getResult()))
+      return false;
+    // A kernel walks over the columns of all parts at once.
+    const int64_t columns = tensorType(a.getRhs()).getDimSize(0);
+    if (readers == Readers::Pointwise &&
+        (tensorType(b.getRhs()).getDimSize(0) != columns ||
+         columns % kAlignedColumns != 0))
+      return false;
+    return a->getBlock() == b->getBlock() && a.getTf32() == b.getTf32() &&
+           bool(a.getBias()) == bool(b.getBias()) &&
+           exceptionOf(a) == exceptionOf(b) &&
+           mayJoin(a.getRhs(), b.getRhs()) &&
+           (!a.getBias() || mayJoin(a.getBias(), b.getBias()));
+  }
+  bool mayJoin(Value a, Value b) {
+    RankedTensorType first = tensorType(a), second = tensorType(b);
+    if (first.getElementType() != second.getElementType() ||
+        isFrozen(a) != isFrozen(b))
+      return false;
+    return isFrozen(a) ||
+           rule->mayJoin({argName(a), first}, {argName(b), second});
+  }
+
+  /// Removes the first product, and those that go with it, from `products`.
+  SmallVector<MatmulOp> takeGroup(SmallVector<MatmulOp> &products) {
+    SmallVector<MatmulOp> group, others;
+    for (MatmulOp product : products)
+      if (group.empty() || goTogether(group.front(), product))
+        group.push_back(product);
+      else
+        others.push_back(product);
+    products = std::move(others);
+    return group;
+  }
+
+  void join(ArrayRef<MatmulOp> group) {
+    SmallVector<Value> tables, biases;
+    SmallVector<Location> locs;
+    for (MatmulOp product : group) {
+      tables.push_back(product.getRhs());
+      if (product.getBias())
+        biases.push_back(product.getBias());
+      locs.push_back(product.getLoc());
+    }
+    Value table = joinArguments(tables);
+    Value bias = biases.empty() ? Value() : joinArguments(biases);
+
+    MatmulOp first = group.front();
+    OpBuilder b(first);
+    RankedTensorType type = tensorType(first.getResult());
+    SmallVector<int64_t> shape(type.getShape());
+    shape.back() = tensorType(table).getDimSize(0);
+    auto whole = MatmulOp::create(
+        b, b.getFusedLoc(locs), type.clone(shape), first.getLhs(), table, bias,
+        Value(), Value(), Value(), first.getTransposeLhsAttr(),
+        first.getTransposeRhsAttr(), first.getTf32Attr());
+    whole->setDiscardableAttrs(first->getDiscardableAttrDictionary());
+    SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
+    for (MatmulOp product : group) {
+      RankedTensorType part = tensorType(product.getResult());
+      product.replaceAllUsesWith(
+          SliceOp::create(b, product.getLoc(), part, whole, offsets, steps)
+              .getResult());
+      offsets.back() += part.getShape().back();
+    }
+    for (MatmulOp product : group)
+      product.erase();
+    eraseUnread(tables);
+    eraseUnread(biases);
+  }
+
+  /// An argument with the rows of `parts`, in the place of the first one.
+  BlockArgument joinArguments(ArrayRef<Value> parts) {
+    Builder b(&getContext());
+    SmallVector<StringRef> names;
+    SmallVector<Attribute> attrs;
+    RankedTensorType type = tensorType(parts[0]);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[0] = 0;
+    for (Value part : parts) {
+      const unsigned index = cast<BlockArgument>(part).getArgNumber();
+      const int64_t rows = tensorType(part).getDimSize(0);
+      names.push_back(train::argName(forward, index));
+      attrs.push_back(train::PartAttr::get(
+          b.getContext(), b.getStringAttr(names.back()), rows,
+          forward.getArgAttr(index, TrainDialect::kInit)));
+      shape[0] += rows;
+    }
+    const unsigned index = cast<BlockArgument>(parts[0]).getArgNumber();
+    std::string name = joinedName(names);
+    NamedAttrList all(forward.getArgAttrDict(index));
+    all.erase(TrainDialect::kInit);
+    all.set(TrainDialect::kName, b.getStringAttr(name));
+    all.set(TrainDialect::kParts, b.getArrayAttr(attrs));
+    LogicalResult inserted = forward.insertArgument(
+        index, type.clone(shape), all.getDictionary(&getContext()),
+        NameLoc::get(b.getStringAttr(name)));
+    assert(succeeded(inserted) && "a function takes any argument");
+    (void)inserted;
+    return forward.getArgument(index);
+  }
+
+  void eraseUnread(ArrayRef<Value> arguments) {
+    llvm::BitVector unread(forward.getNumArguments());
+    for (Value argument : arguments)
+      unread.set(cast<BlockArgument>(argument).getArgNumber());
+    LogicalResult erased = forward.eraseArguments(unread);
+    assert(succeeded(erased) && "nothing reads them");
+    (void)erased;
+  }
+};
+
+} // namespace
+} // namespace tmc
