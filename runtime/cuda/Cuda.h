@@ -91,6 +91,8 @@ public:
   std::shared_ptr<void> blas, dnn;
   /// Null unless steps are timed.
   std::unique_ptr<EventTimer> timer;
+  /// If not null, products are timed when they are prepared.
+  AlgorithmTuning *tuning = nullptr;
 
 private:
   Status allocateOnDevice(SpaceKind space, int64_t bytes);

@@ -34,18 +34,16 @@ Status worldError(const std::string &what, cudaError_t error) {
   return {Code::World, what + ": " + cudaGetErrorString(error)};
 }
 
-/// The card and the versions that its speed depends on; else "cuda".
-std::string describe(int device) {
+/// The card and the versions that its speed depends on; "": unknown.
+std::string describe(const cudaDeviceProp &card) {
   auto version = [](int number) {
     return std::to_string(number / 1000) + "." +
            std::to_string(number % 1000 / 10);
   };
   int driver = 0;
-  cudaDeviceProp properties = {};
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess ||
-      cudaDriverGetVersion(&driver) != cudaSuccess)
-    return "cuda";
-  return std::string(properties.name) + ", driver of CUDA " + version(driver) +
+  if (cudaDriverGetVersion(&driver) != cudaSuccess)
+    return "";
+  return std::string(card.name) + ", driver of CUDA " + version(driver) +
          ", CUDA " + version(CUDART_VERSION);
 }
 } // namespace
@@ -101,7 +99,13 @@ Status CudaDevice::open() {
     return {Code::World, "this machine has no cuda device"};
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
     return worldError("can't use a cuda device", e);
-  description_ = describe(device);
+  cudaDeviceProp card = {};
+  if (cudaGetDeviceProperties(&card, device) == cudaSuccess)
+    description_ = describe(card);
+  algorithms = AlgorithmChoice(options_.algorithms, card.name);
+  tuning = options_.tuning;
+  if (tuning)
+    tuning->device = card.name;
   int count = 0;
   if (cudaError_t e = cudaDeviceGetAttribute(
           &count, cudaDevAttrMultiProcessorCount, device);

@@ -2,22 +2,23 @@
 
 #include "runtime/cuda/Gemm.h"
 
+#include "runtime/cuda/GemmAlgorithms.h"
+
 #include <algorithm>
-#include <cublasLt.h>
 
 namespace tmc::cuda {
 
 namespace {
 
-/// The required alignment of the library's workspace, in bytes.
-constexpr int64_t kWorkspaceAlign = 256;
 /// Two algorithms are chosen for each product: one for operands that allow
 /// 16-byte accesses, as every whole buffer does, and one for other views. A
 /// view's offset within its buffer doesn't depend on the plan, so the choice
 /// doesn't either.
 constexpr uint32_t kVectorAlign = 16;
-/// The number of requested candidates; the first one that fits is used.
+/// The number of requested candidates; the first one that fits is used, or so
+/// many are timed.
 constexpr int kCandidates = 16;
+constexpr size_t kTimedCandidates = 8;
 /// A query needs a nonnull address of block scales, but doesn't read there.
 constexpr uintptr_t kSomeAddress = 256;
 /// For the error message if no algorithm fits the planned scratch.
@@ -26,24 +27,6 @@ constexpr int64_t kGenerousBytes = int64_t(1) << 30;
 std::string statusText(cublasStatus_t status) {
   const char *text = cublasLtGetStatusString(status);
   return text ? text : "error " + std::to_string(int(status));
-}
-
-/// The library's constant for an element type.
-cudaDataType_t dataType(DType type) {
-  switch (type) {
-  case DType::F16:
-    return CUDA_R_16F;
-  case DType::BF16:
-    return CUDA_R_16BF;
-  case DType::F64:
-    return CUDA_R_64F;
-  case DType::F8E4M3:
-    return CUDA_R_8F_E4M3;
-  case DType::F8E5M2:
-    return CUDA_R_8F_E5M2;
-  default:
-    return CUDA_R_32F;
-  }
 }
 
 /// Runs calls until one fails, and records the failed call.
@@ -78,22 +61,16 @@ Status handleOf(CudaDevice &device, cublasLtHandle_t &handle) {
 
 struct Gemm::State {
   Matmul::Params params{};
-  cublasLtHandle_t handle = nullptr;
-  cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+  GemmCall call;
   /// For operands aligned to kVectorAlign, and for others.
-  cublasLtMatmulAlgo_t aligned{}, unaligned{};
-  size_t alignedBytes = 0, unalignedBytes = 0;
+  GemmAlgorithm aligned, unaligned;
 
   ~State() {
-    if (a)
-      (void)cublasLtMatrixLayoutDestroy(a);
-    if (b)
-      (void)cublasLtMatrixLayoutDestroy(b);
-    if (c)
-      (void)cublasLtMatrixLayoutDestroy(c);
-    if (operation)
-      (void)cublasLtMatmulDescDestroy(operation);
+    for (cublasLtMatrixLayout_t layout : {call.a, call.b, call.c})
+      if (layout)
+        (void)cublasLtMatrixLayoutDestroy(layout);
+    if (call.operation)
+      (void)cublasLtMatmulDescDestroy(call.operation);
   }
 
   /// A column-major matrix and its batch. Columns are `columnStride` elements
@@ -119,7 +96,7 @@ struct Gemm::State {
   template <typename T>
   void set(Calls &calls, cublasLtMatmulDescAttributes_t attribute, T value,
            const char *what) {
-    calls(cublasLtMatmulDescSetAttribute(operation, attribute, &value,
+    calls(cublasLtMatmulDescSetAttribute(call.operation, attribute, &value,
                                          sizeof value),
           what);
   }
@@ -149,11 +126,11 @@ struct Gemm::State {
 #endif
   }
 
-  /// The first algorithm for operands of this alignment that needs at most
-  /// `limit` bytes; `found` is false if there is none.
-  Status choose(uint32_t alignment, int64_t limit, cublasLtMatmulAlgo_t &algo,
-                size_t &bytes, bool &found) {
-    found = false;
+  /// The library's candidates for operands of this alignment that need at most
+  /// `limit` bytes, from the one that it holds for the fastest on.
+  Status findCandidates(uint32_t alignment, int64_t limit,
+                        std::vector<GemmAlgorithm> &found) {
+    found.clear();
     Calls calls;
     cublasLtMatmulPreference_t preference = nullptr;
     calls(cublasLtMatmulPreferenceCreate(&preference),
@@ -177,32 +154,35 @@ struct Gemm::State {
       cublasLtMatmulHeuristicResult_t candidates[kCandidates] = {};
       int count = 0;
       const cublasStatus_t s = cublasLtMatmulAlgoGetHeuristic(
-          handle, operation, a, b, c, c, preference, kCandidates, candidates,
-          &count);
+          call.handle, call.operation, call.a, call.b, call.c, call.c,
+          preference, kCandidates, candidates, &count);
       if (s != CUBLAS_STATUS_NOT_SUPPORTED)
         calls(s, "cublasLtMatmulAlgoGetHeuristic");
-      for (int i = 0; i < count && !found && calls.status(); ++i)
+      for (int i = 0; i < count && calls.status(); ++i)
         if (candidates[i].state == CUBLAS_STATUS_SUCCESS &&
-            candidates[i].workspaceSize <= size_t(limit)) {
-          algo = candidates[i].algo;
-          bytes = candidates[i].workspaceSize;
-          found = true;
-        }
+            candidates[i].workspaceSize <= size_t(limit))
+          found.push_back({candidates[i].algo, candidates[i].workspaceSize});
     }
     if (preference)
       (void)cublasLtMatmulPreferenceDestroy(preference);
     return calls.status();
   }
 
-  Status chooseOrRefuse(const char *name, uint32_t alignment, int64_t limit,
-                        cublasLtMatmulAlgo_t &algo, size_t &bytes) {
-    bool found = false;
-    if (Status s = choose(alignment, limit, algo, bytes, found); !s || found)
+  /// The library's first candidate.
+  Status choose(const char *name, uint32_t alignment, int64_t limit,
+                GemmAlgorithm &to) {
+    std::vector<GemmAlgorithm> found;
+    if (Status s = findCandidates(alignment, limit, found); !s)
       return s;
-    if (Status s = choose(alignment, kGenerousBytes, algo, bytes, found); !s)
+    if (!found.empty()) {
+      to = found[0];
+      return Status::ok();
+    }
+    if (Status s = findCandidates(alignment, kGenerousBytes, found); !s)
       return s;
-    if (found)
-      return requireScratch(name, int64_t(bytes) + kWorkspaceAlign,
+    if (!found.empty())
+      return requireScratch(name,
+                            int64_t(found[0].workspaceBytes) + kWorkspaceAlign,
                             params.scratchBytes);
     return {Code::Unsupported,
             "cuBLASLt has no algorithm for a product of " +
@@ -210,6 +190,133 @@ struct Gemm::State {
                 " and " + std::to_string(params.k) + " x " +
                 std::to_string(params.n) + " of " + nameOf(params.lhs) +
                 " into " + nameOf(params.out)};
+  }
+
+  /// Takes the aligned algorithm from the step's table; false if the table has
+  /// none for this product and library.
+  bool chooseFrom(AlgorithmChoice &table, const std::string &product,
+                  int64_t limit) {
+    const ProductAlgorithm *numbers =
+        table.find(product, int64_t(cublasLtGetVersion()));
+    std::optional<GemmAlgorithm> made;
+    if (numbers)
+      made = algorithmOf(*numbers, call, params, limit);
+    if (!made)
+      return false;
+    table.use(*numbers);
+    aligned = *made;
+    return true;
+  }
+
+  /// Times the first candidates, as a table will name them, and adds the
+  /// fastest one to `tuning`.
+  Status tune(CudaDevice &device, const std::string &product, int64_t lhsStride,
+              int64_t limit, AlgorithmTuning &tuning) {
+    tuning.library = int64_t(cublasLtGetVersion());
+    if (tuning.knows(product))
+      return Status::ok();
+    std::vector<GemmAlgorithm> found, timed;
+    if (Status s = findCandidates(kVectorAlign, limit, found); !s)
+      return s;
+    std::vector<ProductAlgorithm> numbers;
+    for (const GemmAlgorithm &candidate : found) {
+      const std::optional<ProductAlgorithm> its =
+          numbersOf(candidate.algorithm);
+      if (!its || !isReproducible(*its) || timed.size() == kTimedCandidates)
+        continue;
+      if (auto made = algorithmOf(*its, call, params, limit)) {
+        timed.push_back(*made);
+        numbers.push_back(*its);
+      }
+    }
+    const std::optional<TunedOperands> at =
+        TunedOperands::place(device, params, lhsStride);
+    std::vector<double> seconds;
+    if (at) {
+      const Queue queue(device, device.compute(), "matmul");
+      if (Status s = timeCandidates(
+              device, timed,
+              [&](const GemmAlgorithm &algorithm) {
+                return multiply(queue, at->operands, at->out, at->workspace,
+                                false, algorithm);
+              },
+              seconds);
+          !s)
+        return s;
+    }
+    size_t fastest = seconds.size();
+    for (size_t i = 0; i < seconds.size(); ++i)
+      if (seconds[i] >= 0 &&
+          (fastest == seconds.size() || seconds[i] < seconds[fastest]))
+        fastest = i;
+    if (fastest == seconds.size()) {
+      tuning.skipped.push_back(product);
+      return Status::ok();
+    }
+    tuning.products.push_back({product, numbers[fastest], seconds[fastest],
+                               std::max(seconds[0], seconds[fastest]),
+                               int(timed.size())});
+    return Status::ok();
+  }
+
+  /// Queues the product.
+  Status multiply(const Queue &queue, const Operands &operands, void *out,
+                  void *workspace, bool accumulate,
+                  const GemmAlgorithm &algorithm) {
+    Calls calls;
+    if (params.bias)
+      set(calls, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias, "bias");
+    if (params.scaled) {
+      set(calls, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.rhsScale,
+          "scale");
+      set(calls, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.lhsScale,
+          "scale");
+    }
+    const uintptr_t from = reinterpret_cast<uintptr_t>(workspace);
+    void *space = reinterpret_cast<void *>((from + kWorkspaceAlign - 1) /
+                                           kWorkspaceAlign * kWorkspaceAlign);
+    const float one = 1, beta = accumulate ? 1 : 0;
+    const double one64 = 1, beta64 = accumulate ? 1 : 0;
+    const bool f64 = params.out == DType::F64;
+    if (calls.status()) {
+      const TimedLaunch timed = queue.time("cublasLt");
+      calls(cublasLtMatmul(call.handle, call.operation,
+                           f64 ? static_cast<const void *>(&one64) : &one,
+                           operands.rhs, call.a, operands.lhs, call.b,
+                           f64 ? static_cast<const void *>(&beta64) : &beta,
+                           out, call.c, out, call.c, &algorithm.algorithm,
+                           workspace ? space : nullptr,
+                           algorithm.workspaceBytes, queue.native()),
+            "cublasLtMatmul");
+    }
+    return calls.status();
+  }
+
+  /// Describes the product to the library.
+  Status describe(int64_t lhsStride) {
+    Calls calls;
+    calls(cublasLtMatmulDescCreate(&call.operation, computeType(params),
+                                   scaleType(params)),
+          "cublasLtMatmulDescCreate");
+    if (!calls.status())
+      return calls.status();
+    set(calls, CUBLASLT_MATMUL_DESC_TRANSA,
+        params.transposeRhs ? CUBLAS_OP_T : CUBLAS_OP_N, "operation of A");
+    set(calls, CUBLASLT_MATMUL_DESC_TRANSB,
+        params.transposeLhs ? CUBLAS_OP_T : CUBLAS_OP_N, "operation of B");
+    if (params.bias)
+      set(calls, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS,
+          "epilogue");
+    if (params.packed)
+      if (Status status = describeBlocks(calls); !status)
+        return status;
+    const int64_t m = params.m, n = params.n, k = params.k;
+    layout(calls, call.a, dataType(params.rhs), params.transposeRhs ? k : n,
+           params.transposeRhs ? n : k);
+    layout(calls, call.b, dataType(params.lhs), params.transposeLhs ? m : k,
+           params.transposeLhs ? k : m, lhsStride);
+    layout(calls, call.c, dataType(params.out), n, m);
+    return calls.status();
   }
 };
 
@@ -228,95 +335,49 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
   s.params = params;
   if (params.batch * params.m * params.n == 0)
     return Status::ok();
-  if (Status status = handleOf(device, s.handle); !status)
+  if (Status status = handleOf(device, s.call.handle); !status)
     return status;
-
-  Calls calls;
-  const bool f64 = params.out == DType::F64;
-  calls(cublasLtMatmulDescCreate(&s.operation,
-                                 f64           ? CUBLAS_COMPUTE_64F
-                                 : params.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                               : CUBLAS_COMPUTE_32F,
-                                 f64 ? CUDA_R_64F : CUDA_R_32F),
-        "cublasLtMatmulDescCreate");
-  if (!calls.status())
-    return calls.status();
-  s.set(calls, CUBLASLT_MATMUL_DESC_TRANSA,
-        params.transposeRhs ? CUBLAS_OP_T : CUBLAS_OP_N, "operation of A");
-  s.set(calls, CUBLASLT_MATMUL_DESC_TRANSB,
-        params.transposeLhs ? CUBLAS_OP_T : CUBLAS_OP_N, "operation of B");
-  if (params.bias)
-    s.set(calls, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS,
-          "epilogue");
-  if (params.packed)
-    if (Status status = s.describeBlocks(calls); !status)
-      return status;
-  const int64_t m = params.m, n = params.n, k = params.k;
-  s.layout(calls, s.a, dataType(params.rhs), params.transposeRhs ? k : n,
-           params.transposeRhs ? n : k);
-  s.layout(calls, s.b, dataType(params.lhs), params.transposeLhs ? m : k,
-           params.transposeLhs ? k : m, lhsStride);
-  s.layout(calls, s.c, dataType(params.out), n, m);
-  if (!calls.status())
-    return calls.status();
+  if (Status status = s.describe(lhsStride); !status)
+    return status;
 
   // Rounding the workspace's address up may cost the alignment once.
   const int64_t limit = params.scratchBytes - kWorkspaceAlign > 0
                             ? params.scratchBytes - kWorkspaceAlign
                             : 0;
-  if (Status status = s.chooseOrRefuse(name, kVectorAlign, limit, s.aligned,
-                                       s.alignedBytes);
-      !status)
-    return status;
+  const std::string product = productText(params, lhsStride);
+  if (device.tuning)
+    if (Status status =
+            s.tune(device, product, lhsStride, limit, *device.tuning);
+        !status)
+      return status;
+  if (!s.chooseFrom(device.algorithms, product, limit))
+    if (Status status = s.choose(name, kVectorAlign, limit, s.aligned); !status)
+      return status;
   if (isFloat8(params.lhs)) { // The library supports no other alignment.
     s.unaligned = s.aligned;
-    s.unalignedBytes = s.alignedBytes;
     return Status::ok();
   }
   const uint32_t least =
       uint32_t(std::min(sizeOf(params.lhs), sizeOf(params.out)));
-  return s.chooseOrRefuse(name, least, limit, s.unaligned, s.unalignedBytes);
+  return s.choose(name, least, limit, s.unaligned);
 }
 
 void Gemm::run(const Queue &queue, const Operands &operands, void *out,
                void *workspace, bool accumulate) {
   State &s = *state_;
-  if (!s.handle)
+  if (!s.call.handle)
     return;
   auto misaligned = [](const void *p) {
     return reinterpret_cast<uintptr_t>(p) % kVectorAlign != 0;
   };
-  const Operands &o = operands;
-  const bool aligned = !misaligned(o.lhs) && !misaligned(o.rhs) &&
+  const bool aligned = !misaligned(operands.lhs) && !misaligned(operands.rhs) &&
                        !misaligned(out) &&
-                       !(s.params.bias && misaligned(o.bias));
-  Calls calls;
-  if (s.params.bias)
-    s.set(calls, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias, "bias");
-  if (s.params.scaled) {
-    s.set(calls, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.rhsScale, "scale");
-    s.set(calls, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.lhsScale, "scale");
-  }
-  const uintptr_t from = reinterpret_cast<uintptr_t>(workspace);
-  void *space = reinterpret_cast<void *>((from + kWorkspaceAlign - 1) /
-                                         kWorkspaceAlign * kWorkspaceAlign);
-  const float one = 1, beta = accumulate ? 1 : 0;
-  const double one64 = 1, beta64 = accumulate ? 1 : 0;
-  const bool f64 = s.params.out == DType::F64;
-  if (calls.status()) {
-    const TimedLaunch timed = queue.time("cublasLt");
-    calls(cublasLtMatmul(
-              s.handle, s.operation,
-              f64 ? static_cast<const void *>(&one64) : &one, o.rhs, s.a, o.lhs,
-              s.b, f64 ? static_cast<const void *>(&beta64) : &beta, out, s.c,
-              out, s.c, aligned ? &s.aligned : &s.unaligned,
-              workspace ? space : nullptr,
-              aligned ? s.alignedBytes : s.unalignedBytes, queue.native()),
-          "cublasLtMatmul");
-  }
-  if (!calls.status())
-    queue.device().fail(Code::World, std::string(queue.name()) + ": " +
-                                         calls.status().message());
+                       !(s.params.bias && misaligned(operands.bias));
+  if (Status status = s.multiply(queue, operands, out, workspace, accumulate,
+                                 aligned ? s.aligned : s.unaligned);
+      !status)
+    queue.device().fail(Code::World,
+                        std::string(queue.name()) + ": " + status.message());
 }
 
 } // namespace tmc::cuda

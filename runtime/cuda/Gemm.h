@@ -23,10 +23,11 @@
 // capability 9.0.
 //
 // Bits: sums are in f32 (f64 for f64), and TF32 is used only if requested. The
-// algorithm is the first one of the library's heuristics for the shape, the
-// type and the alignment of the operands; prepare() queries it once. Partial
-// sums of a split k go through the workspace in the type of the sums, in a
-// fixed order, never through the output.
+// algorithm is that of the step's table (runtime/kernels/Algorithms.h), for
+// whole buffers, or the first one of the library's heuristics for the shape,
+// the type and the alignment of the operands; prepare() chooses it once.
+// Partial sums of a split k go through the workspace in the type of the sums,
+// in a fixed order, never through the output.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_GEMM_H

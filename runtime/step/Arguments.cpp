@@ -57,6 +57,10 @@ constexpr Flag kFlags[] = {
     {"--link-bandwidth", "SIZE",
      "cpu: bytes a second of copies to and from the host, in\n"
      "                          each direction (an experiment)"},
+    {"--tune-algorithms", "FILE",
+     "cuda: time the algorithms of each product, write the\n"
+     "                          fastest for tmc compile --algorithms, and "
+     "end"},
     {"--quiet", nullptr, "no line per step"},
     {"--help", nullptr, "this text"},
 };
@@ -193,6 +197,10 @@ Status setFlag(const std::string &name, const std::string &value,
       return usage("--profile= needs a file; --profile alone prints a table");
     parsed.profile = true;
     parsed.profileFile = value;
+  } else if (name == "--tune-algorithms") {
+    if (value.empty())
+      return usage("--tune-algorithms needs a file");
+    parsed.tune = value;
   } else if (name == "--quiet") {
     parsed.quiet = true;
   } else if (name == "--help") {
@@ -260,7 +268,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
     if (Status s = setFlag(name, value, inlineValue, parsed, given); !s)
       return s;
   }
-  if (parsed.help)
+  if (parsed.help || !parsed.tune.empty())
     return Status::ok();
   return checkTogether(parsed, given);
 }

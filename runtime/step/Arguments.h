@@ -40,6 +40,7 @@ struct Arguments {
   std::string nvme;        // the directory of the swap file
   double linkBytesPerSecond = 0;
   int hostThreads = 0;
+  std::string tune; // The file of measured algorithms; "": not requested
 };
 
 /// Parses the arguments after the program's name. Every error is Code::Usage.

@@ -11,6 +11,7 @@
 
 #include "runtime/kernels/Queues.h"
 #include "runtime/kernels/Status.h"
+#include "runtime/step/AlgorithmChoice.h"
 #include "runtime/step/DeviceTimer.h"
 
 #include <cstdint>
@@ -31,6 +32,11 @@ struct DeviceOptions {
   /// cpu: a copy between the arenas takes at least its bytes at this rate, in
   /// each direction, by sleeping; 0: as fast as the memory is.
   double linkBytesPerSecond = 0;
+  /// cuda: measured algorithms of products, or null.
+  const AlgorithmTable *algorithms = nullptr;
+  /// cuda: if not null, kernels that are prepared measure the algorithms of
+  /// their products in the arena, and add them here.
+  AlgorithmTuning *tuning = nullptr;
 };
 
 class SwapFile;
@@ -117,6 +123,9 @@ public:
   /// the arena's size where touched pages can't be counted (cuda).
   virtual int64_t highWaterBytes(SpaceKind space) const = 0;
   virtual int threads() const { return 1; }
+
+  /// cuda: the choice of products' algorithms.
+  AlgorithmChoice algorithms;
 
 protected:
   std::string description_; // Empty: its name says all.

@@ -26,6 +26,7 @@
 #ifndef TMC_RUNTIME_STEP_PROGRAM_H
 #define TMC_RUNTIME_STEP_PROGRAM_H
 
+#include "runtime/kernels/Algorithms.h"
 #include "runtime/kernels/Kernel.h"
 #include "runtime/kernels/Queues.h"
 #include "runtime/step/Instructions.h"
@@ -196,6 +197,7 @@ struct StepProgram {
   int64_t launchCount;
   const ObjectInfo *objects = nullptr; // for profiles
   int64_t objectCount = 0;
+  AlgorithmTable algorithms = {}; // of products on cuda
 
   int64_t lossTensor;     // index into tensors
   int64_t gradNormTensor; // index into tensors, or -1

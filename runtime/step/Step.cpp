@@ -252,6 +252,7 @@ Status Step::create(const StepProgram &program, const StepOptions &options,
   std::unique_ptr<Step> made(new Step(program, options));
   DeviceOptions device = options.device;
   device.reservedBytes = program.plan.reservedBytes;
+  device.algorithms = &program.algorithms;
   if (Status s = createDevice(device, made->device_); !s)
     return s;
   for (const SpaceInfo &space : kSpaces) {
@@ -284,8 +285,10 @@ Status Step::prepare() {
       });
   if (!context.status)
     return context.status;
-  if (Status s = device_->checkReserve(); !s)
-    return s;
+  // A measurement loads many algorithms, of which a step uses few.
+  if (!options_.device.tuning)
+    if (Status s = device_->checkReserve(); !s)
+      return s;
   for (int64_t i = 0; i < program_.constantCount; ++i) {
     const ConstantInfo &constant = program_.constants[i];
     device_->upload(device_->arena(SpaceKind::Device) + constant.offset,

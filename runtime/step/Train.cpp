@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Names.h"
+#include "runtime/step/AlgorithmChoice.h"
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Arguments.h"
 #include "runtime/step/Data.h"
 #include "runtime/step/Identity.h"
+#include "runtime/step/Json.h"
 #include "runtime/step/Processor.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
@@ -201,6 +203,9 @@ struct Trainer {
         return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
+    if (const std::string warning = step->device().algorithms.warning();
+        !warning.empty())
+      std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     if (const SwapFile *file = step->file(); file && !arguments.quiet)
       std::printf("swap file in '%s': %s, %s\n",
                   visible(file->directory()).c_str(),
@@ -378,6 +383,25 @@ struct Trainer {
   }
 };
 
+/// Measures the step's products in place of training.
+Status tuneAlgorithms(const Arguments &arguments) {
+  const StepProgram &program = *tmc_step_program();
+  if (program.backend != Backend::Cuda)
+    return {Code::Usage, "--tune-algorithms is for steps on cuda"};
+  AlgorithmTuning tuning;
+  StepOptions options;
+  options.nvmeDirectory = arguments.nvme;
+  options.device.tuning = &tuning;
+  std::unique_ptr<Step> step;
+  if (Status s = Step::create(program, options, step); !s)
+    return s;
+  if (Status s = writeText(arguments.tune, tuning.json()); !s)
+    return s;
+  if (!arguments.quiet)
+    std::printf("%s\n", visible(tuning.summary()).c_str());
+  return Status::ok();
+}
+
 } // namespace
 } // namespace tmc
 
@@ -406,6 +430,10 @@ int main(int count, char **words) {
   // Makes a file that grows past a limit an error instead of a fatal signal.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
+    if (!arguments.tune.empty()) {
+      const Status done = tuneAlgorithms(arguments);
+      return done ? 0 : report(done);
+    }
     Trainer trainer{arguments, nullptr, {}, {}, 0};
     if (Status s = trainer.start(); !s)
       return report(s);

@@ -17,6 +17,8 @@ struct Counts {
   /// documentation ("Tensor Core Usage"): sizes, leading dimensions and
   /// addresses of whole 16 bytes.
   int64_t unalignedProducts = 0;
+  /// By the ways of CublasLtAlgorithm.h.
+  int64_t productsByWay[3] = {};
 };
 Counts &counts();
 
@@ -25,6 +27,7 @@ Counts &counts();
 extern "C" {
 int64_t tmc_emulator_kernels();
 int64_t tmc_emulator_unaligned_products();
+int64_t tmc_emulator_products_by_way(int way);
 }
 
 #endif // TMC_TEST_CUDA_EMULATOR_COUNTS_H

@@ -24,6 +24,7 @@
 #include <cublasLt.h>
 
 #include "test/cuda/emulator/Counts.h"
+#include "test/cuda/emulator/CublasLtAlgorithm.h"
 #include "test/cuda/emulator/CublasLtTypes.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Runtime.h"
@@ -32,8 +33,11 @@
 #include "test/cuda/emulator/Types.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <thread>
 #include <vector>
 
 using namespace tmc::emulator;
@@ -49,25 +53,13 @@ struct cublasLtMatmulPreferenceOpaque {
 
 namespace {
 
-/// Parts that k is cut into, and how long a block of k is.
-constexpr int64_t kParts = 3, kBlock = 32;
 /// What every algorithm takes at least, so that there are products that don't
 /// fit their workspace.
 constexpr uint64_t kLeastWorkspace = 64 << 10;
 constexpr size_t kWorkspaceAlign = 256;
 
-enum class Way : uint32_t { Whole, Parts, Blocks };
-
-/// What is kept in an algorithm's opaque words.
-struct Algorithm {
-  uint32_t magic;
-  Way way;
-  uint64_t workspace;
-  uint64_t shape; // a hash of what it was chosen for
-  uint32_t alignment[4];
-};
-constexpr uint32_t kMagic = 0x6c61676f;
-static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+/// How long a product by each way takes at least; see slowProducts.
+double leastSeconds[kWays];
 
 template <typename T> std::set<const T *> &live() {
   static auto *all = new std::set<const T *>;
@@ -103,6 +95,10 @@ struct Call {
     add(uint64_t(op.transA) * 3 + uint64_t(op.transB));
     add(op.epilogue | uint64_t(op.modeA) << 16 | uint64_t(op.modeB) << 24);
     return h ^ (h >> 29);
+  }
+
+  uint32_t hashOfItsTypes() const {
+    return hashOfTypes(op.compute, op.scale, a.type, b.type, c.type, d.type);
   }
 
   /// Whether tensor cores would multiply these types, if only a size, a leading
@@ -346,12 +342,24 @@ void runProduct(const Call &call, Way way, const Operands &o, void *workspace,
     return;
   if (!touchMatrix(o.d, call.d, Touch::Write, "cublasLtMatmul, its D,"))
     return;
+  ++counts().productsByWay[size_t(way)];
+  std::this_thread::sleep_for(
+      std::chrono::duration<double>(leastSeconds[size_t(way)]));
   if (isBlocked)
     multiplyBlocks(call, way, o);
   else if (call.op.compute == CUBLAS_COMPUTE_64F)
     multiply<double>(call, way, o);
   else
     multiply<float>(call, way, o);
+}
+
+/// The way by which an algorithm computes a product, if it can.
+std::optional<Way> wayFor(const Algorithm &algorithm, const Call &call) {
+  if (algorithm.magic != kAlgorithmMagic ||
+      algorithm.types != call.hashOfItsTypes())
+    return std::nullopt;
+  const std::optional<Way> way = wayOf(algorithm.options);
+  return way == Way::Parts && call.k < kParts ? std::nullopt : way;
 }
 
 template <typename T>
@@ -367,6 +375,10 @@ bool misaligned(const void *p, uint32_t alignment) {
 }
 
 } // namespace
+
+void tmc::emulator::slowProducts(Way way, double seconds) {
+  leastSeconds[size_t(way)] = seconds;
+}
 
 //===----------------------------------------------------------------------===//
 // The interface
@@ -523,18 +535,43 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         (call.k < kParts ||
          !(preference->reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)))
       continue;
-    Algorithm algorithm{kMagic, way, workspaceOf(way, call), shape, {}};
-    if (algorithm.workspace > preference->workspace)
+    const uint64_t workspace = workspaceOf(way, call);
+    if (workspace > preference->workspace)
       continue;
-    std::copy(preference->alignment, preference->alignment + 4,
-              algorithm.alignment);
+    Algorithm algorithm{
+        kAlgorithmMagic, optionsOf(way), call.hashOfItsTypes(), shape, {}};
+    for (int operand = 0; operand < 4; ++operand)
+      algorithm.alignment[operand] =
+          uint8_t(std::min(preference->alignment[operand], 128u));
     cublasLtMatmulHeuristicResult_t &result = results[(*count)++];
     std::memcpy(&result.algo, &algorithm, sizeof algorithm);
-    result.workspaceSize = algorithm.workspace;
+    result.workspaceSize = workspace;
     result.state = CUBLAS_STATUS_SUCCESS;
     result.wavesCount = 1;
   }
   return *count ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t
+cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                        const cublasLtMatmulAlgo_t *algo,
+                        cublasLtMatmulHeuristicResult_t *result) {
+  Call call;
+  if (!isLive(handle) || !algo || !result)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (cublasStatus_t s = describe(operation, a, b, c, d, call);
+      s != CUBLAS_STATUS_SUCCESS)
+    return s;
+  const Algorithm algorithm = algorithmIn(*algo);
+  const std::optional<Way> way = wayFor(algorithm, call);
+  if (!way)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  result->workspaceSize = workspaceOf(*way, call);
+  result->state = CUBLAS_STATUS_SUCCESS;
+  result->wavesCount = 1;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t
@@ -551,11 +588,12 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
   if (cublasStatus_t s = describe(operation, a, b, c, d, call);
       s != CUBLAS_STATUS_SUCCESS)
     return s;
-  Algorithm algorithm;
-  std::memcpy(&algorithm, algo, sizeof algorithm);
-  if (algorithm.magic != kMagic || algorithm.shape != call.hash() ||
-      bytes < algorithm.workspace ||
-      (algorithm.workspace && misaligned(workspace, kWorkspaceAlign)))
+  const Algorithm algorithm = algorithmIn(*algo);
+  const std::optional<Way> way = wayFor(algorithm, call);
+  if (!way || (algorithm.shape && algorithm.shape != call.hash()))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const uint64_t wanted = workspaceOf(*way, call);
+  if (bytes < wanted || misaligned(workspace, kWorkspaceAlign))
     return CUBLAS_STATUS_INVALID_VALUE;
   if ((call.op.epilogue & CUBLASLT_EPILOGUE_BIAS) && !call.op.bias)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -575,9 +613,8 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                           readElement(beta, call.op.scale, 0)};
   ++counts().kernels;
   counts().unalignedProducts += call.missesTensorCores(at);
-  queueWork(stream, "cublasLtMatmul", [=] {
-    runProduct(call, algorithm.way, operands, workspace, algorithm.workspace);
-  });
+  queueWork(stream, "cublasLtMatmul",
+            [=] { runProduct(call, *way, operands, workspace, wanted); });
   return CUBLAS_STATUS_SUCCESS;
 }
 }

@@ -170,3 +170,6 @@ int64_t tmc_emulator_kernels() { return tmc::emulator::counts().kernels; }
 int64_t tmc_emulator_unaligned_products() {
   return tmc::emulator::counts().unalignedProducts;
 }
+int64_t tmc_emulator_products_by_way(int way) {
+  return tmc::emulator::counts().productsByWay[way];
+}

@@ -106,6 +106,14 @@ TEST_F(Trainer, StartsFromTheWeightsBesideIt) {
   EXPECT_EQ(loss(""), loss(" --weights " + (*this / "weights.safetensors")));
 }
 
+TEST_F(Trainer, OnlyCardsHaveAlgorithms) {
+  const Result r = train({"--tune-algorithms", *this / "a.json"});
+  EXPECT_EQ(r.code, 2);
+  EXPECT_EQ(r.error, "error: --tune-algorithms is for steps on cuda\n");
+  EXPECT_FALSE(fs::exists(dir_ / "a.json"));
+  EXPECT_EQ(train({"--tune-algorithms="}).code, 2);
+}
+
 TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(train({"--steps", "1", "--stepz", "2"}).code, 2);
   EXPECT_EQ(train({"--help"}).code, 0);

@@ -105,6 +105,18 @@ typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct cublasLtMatmulDescOpaque *cublasLtMatmulDesc_t;
 typedef struct cublasLtMatrixLayoutOpaque *cublasLtMatrixLayout_t;
 typedef struct cublasLtMatmulPreferenceOpaque *cublasLtMatmulPreference_t;
+enum cublasLtMatmulAlgoConfigAttributes_t {
+  CUBLASLT_ALGO_CONFIG_ID,
+  CUBLASLT_ALGO_CONFIG_TILE_ID,
+  CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+  CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
+  CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,
+  CUBLASLT_ALGO_CONFIG_STAGES_ID,
+  CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID,
+  CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
+};
+
 struct cublasLtMatmulAlgo_t {
   uint64_t data[8];
 };
@@ -117,6 +129,7 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 
 extern "C" {
+size_t cublasLtGetVersion();
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 const char *cublasLtGetStatusString(cublasStatus_t status);
@@ -148,6 +161,25 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t preference, int requested,
     cublasLtMatmulHeuristicResult_t results[], int *count);
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle,
+                                      cublasComputeType_t compute,
+                                      cudaDataType_t scale, cudaDataType_t a,
+                                      cudaDataType_t b, cudaDataType_t c,
+                                      cudaDataType_t d, int id,
+                                      cublasLtMatmulAlgo_t *algo);
+cublasStatus_t
+cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                        const cublasLtMatmulAlgo_t *algo,
+                        cublasLtMatmulHeuristicResult_t *result);
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(
+    cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t attribute,
+    const void *value, size_t bytes);
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
+    const cublasLtMatmulAlgo_t *algo,
+    cublasLtMatmulAlgoConfigAttributes_t attribute, void *value, size_t bytes,
+    size_t *written);
 cublasStatus_t
 cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                const void *alpha, const void *a, cublasLtMatrixLayout_t aLayout,
