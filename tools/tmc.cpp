@@ -63,6 +63,11 @@ struct ModelFlags {
                "                          its kernels cost the time that they "
                "took"),
       TMC_MODEL_FLAG};
+  cl::opt<std::string> algorithms{
+      "algorithms", cl::value_desc("FILE"),
+      cl::desc("the fastest algorithms of products, measured on the card (the\n"
+               "                          trainer's --tune-algorithms)"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> loss{
       "loss", cl::value_desc("SPEC"),
       cl::desc(
@@ -259,6 +264,7 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
   options.model = model;
   options.target = target;
   options.prices.assign(prices.begin(), prices.end());
+  options.algorithms = algorithms;
   options.loss = loss;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};

@@ -17,7 +17,8 @@
 # losses, gradients and parameters against PyTorch's golden values; small steps with each lever
 # against the cpu target's; the cases: equal bits under two budgets, one with --poison, the
 # driver's view of the card's memory, times, as a table; a profile of each case, by launch, in
-# WORK/measured, with the times of all kernels for prices.py; compute-sanitizer on the small
+# WORK/measured, with the times of all kernels for prices.py and the fastest algorithms of
+# products, for tmc compile --algorithms; compute-sanitizer on the small
 # models, where there is one. Ends with a count of checks and with 1 if one failed. What this
 # machine can't do is named and counted as skipped.
 #
@@ -406,6 +407,8 @@ measure_prices() {
     verdict "$name: profiled" train "$at" profiled "$(data_of "$root" "$data")" "$rate" \
       --steps="$([ "$kind" = budget ] && echo 2 || echo 8)" --profile="$work/measured/$name.profile.json"
     gzip -9 -n -f "$work/measured/$name.profile.json" || true
+    verdict "$name: products' algorithms measured" "$at/train" \
+      --tune-algorithms="$work/measured/$name.algorithms.json"
   done < <(grep -v '^#' "$cases")
   if compgen -G "$work/measured/*.profile.json.gz" > /dev/null; then
     "$python" "$here/report.py" profile "$work"/measured/*.profile.json.gz > "$work/measured/families.md"

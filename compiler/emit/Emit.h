@@ -15,6 +15,7 @@
 #define TMC_COMPILER_EMIT_EMIT_H
 
 #include "compiler/emit/StepInterface.h"
+#include "compiler/target/AlgorithmFile.h"
 #include "dialects/mem/Mem.h"
 #include "runtime/kernels/Kernel.h"
 
@@ -37,6 +38,7 @@ struct EmitOptions {
   /// For each entry of the program, on its engine; empty: unknown.
   std::vector<double> entrySeconds;
   std::string fileDirectory; // The swap file's default directory.
+  const AlgorithmFile *algorithms = nullptr; // Of products; null: none.
 };
 
 /// The same step as text to read, and in pieces to compile in parallel.

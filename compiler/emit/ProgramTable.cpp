@@ -1,6 +1,7 @@
 #include "compiler/emit/ProgramTable.h"
 
 #include "compiler/analysis/PlanRecord.h"
+#include "compiler/emit/AlgorithmRows.h"
 #include "compiler/support/Escape.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
@@ -129,6 +130,7 @@ public:
     printConstants();
     printLaunches();
     printObjects();
+    printAlgorithms(os, options.algorithms);
     printProgram();
   }
 
@@ -495,8 +497,9 @@ private:
        << ",\n    .launches = launches,\n    .launchCount = "
        << liveness.moments.size()
        << ",\n    .objects = " << (objects.empty() ? "nullptr" : "objects")
-       << ",\n    .objectCount = " << objects.size()
-       << ",\n    .lossTensor = " << loss << ",\n    .gradNormTensor = " << norm
+       << ",\n    .objectCount = " << objects.size() << ",\n"
+       << algorithmField(options.algorithms) << "    .lossTensor = " << loss
+       << ",\n    .gradNormTensor = " << norm
        << ",\n    .lossScaleTensor = " << scale
        << ",\n    .updateCountTensor = " << count
        << ",\n    .saturationsTensor = " << saturations

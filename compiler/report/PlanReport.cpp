@@ -208,6 +208,16 @@ static json::Value pricesJson(const Planned &planned) {
   };
 }
 
+/// The table of products' algorithms; null if there is none.
+static json::Value algorithmsJson(const AlgorithmFile *file) {
+  if (!file)
+    return nullptr;
+  return json::Object{{"device", file->device},
+                      {"library", file->library},
+                      {"products", int64_t(file->products.size())},
+                      {"sha256", file->sha256}};
+}
+
 StepLimits tmc::stepLimits(const Planned &planned) {
   const PriceSum &prices = planned.trace.prices;
   if (prices.most < prices.least || prices.most <= 0)
@@ -232,6 +242,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"target", planned.target},
           {"compiled_for", planned.compiledFor},
           {"prices", pricesJson(planned)},
+          {"algorithms", algorithmsJson(planned.algorithms)},
           {"identity", nameOrNull(planned.identity)},
           {"library", nameOrNull(planned.library)},
           {"budget_bytes", known(plan.budgetBytes)},

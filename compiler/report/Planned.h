@@ -7,6 +7,7 @@
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepWork.h"
 #include "compiler/report/PlanTrace.h"
+#include "compiler/target/AlgorithmFile.h"
 #include "runtime/kernels/DType.h"
 
 #include <cstdint>
@@ -101,6 +102,7 @@ struct Planned {
   /// For a compiled step: its library's file and its identity; empty: only a
   /// plan.
   std::string library, identity;
+  const AlgorithmFile *algorithms = nullptr; // Of products; null: none.
 };
 
 /// The seconds between which a step should lie, given the certainty of its

@@ -47,6 +47,7 @@ static EmitOptions emitOptions(const Compiled &compiled) {
   emit.predictedSeconds = figures.stepSeconds();
   emit.unconstrainedSeconds = figures.unconstrainedSeconds;
   emit.fileDirectory = options.fileDirectory;
+  emit.algorithms = compiled.forward->table();
   mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
   emit.entrySeconds = predictedSeconds(compiled.step().trace, program);
   return emit;
@@ -223,6 +224,7 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
     emit.backend = compiled.forward->device.backend;
     emit.target = compiled.forward->device.compiledFor();
     emit.fileDirectory = options.fileDirectory;
+    emit.algorithms = compiled.forward->table();
     Expected<StepText> source = printStep(compiled.module(), emit);
     if (!source)
       return std::move(source.failure());

@@ -147,6 +147,8 @@ static std::vector<std::string> filesRead(const Forward &forward,
   if (isTargetFile(options.target))
     files.push_back(options.target);
   files.insert(files.end(), options.prices.begin(), options.prices.end());
+  if (!options.algorithms.empty())
+    files.push_back(options.algorithms);
   return files;
 }
 
@@ -165,9 +167,14 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
   Expected<Target> device = targetOf(options);
   if (!device)
     return std::move(device.failure());
+  Expected<std::optional<AlgorithmFile>> algorithms =
+      algorithmsOf(options, *device);
+  if (!algorithms)
+    return std::move(algorithms.failure());
   Forward forward;
   forward.model = llvm::sys::path::stem(options.model).str();
   forward.device = *device;
+  forward.algorithms = std::move(*algorithms);
   showProgress(options, std::string(nameOf(Phase::Import)) + " ...");
   std::unique_ptr<MLIRContext> context = makeProgramContext();
   Expected<OwningOpRef<ModuleOp>> read =

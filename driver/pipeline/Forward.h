@@ -20,6 +20,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ namespace tmc {
 struct Forward {
   std::string model; // Its file's name, without directory and extension.
   Target device;
-  std::string bytecode; // @forward.
+  std::optional<AlgorithmFile> algorithms; // Of products on the device.
+  std::string bytecode;                    // @forward.
   /// The model's parameters and states, in the order of the step's arguments.
   std::vector<ModelValue> values;
   /// The model's own values, which `weights` refers to; null: it has none.
@@ -40,6 +42,11 @@ struct Forward {
   std::vector<std::string> files;
   int64_t samples = 0; // In the batch; 0: there is no batch.
   size_t ops = 0;      // In the function.
+
+  /// The table of algorithms, or null.
+  const AlgorithmFile *table() const {
+    return algorithms ? &*algorithms : nullptr;
+  }
 };
 
 /// Reads the model, the target and the values that the options name. Appends

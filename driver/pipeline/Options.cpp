@@ -1,5 +1,7 @@
 #include "driver/pipeline/Options.h"
 
+#include "frontends/SafeFile.h"
+
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <array>
@@ -85,6 +87,24 @@ Expected<Target> tmc::targetOf(const CompileOptions &options) {
           .note("the trainer's --profile=FILE writes one");
   }
   return target;
+}
+
+Expected<std::optional<AlgorithmFile>>
+tmc::algorithmsOf(const CompileOptions &options, const Target &target) {
+  if (options.algorithms.empty())
+    return std::optional<AlgorithmFile>();
+  if (target.backend != Backend::Cuda)
+    return Failure::usage("--algorithms is for targets of cuda, not for '" +
+                          target.name + "'");
+  Expected<SafeFile> file = openByUser(options.algorithms);
+  if (!file)
+    return std::move(file.failure());
+  absl::StatusOr<AlgorithmFile> read =
+      algorithmsFromJson(std::string(file->bytes()), options.algorithms);
+  if (!read.ok())
+    return Failure::input(std::string(read.status().message()))
+        .note("the trainer's --tune-algorithms=FILE writes one");
+  return std::optional<AlgorithmFile>(*std::move(read));
 }
 
 Expected<Target> tmc::targetNamed(const std::string &text) {

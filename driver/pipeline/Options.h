@@ -7,6 +7,7 @@
 #define TMC_DRIVER_PIPELINE_OPTIONS_H
 
 #include "compiler/support/Failure.h"
+#include "compiler/target/AlgorithmFile.h"
 #include "compiler/target/Target.h"
 #include "driver/pipeline/Levers.h"
 #include "passes/Offload.h"
@@ -59,6 +60,7 @@ struct CompileOptions {
   std::string target = "cpu";
   /// Profiles of steps on this target's device: the times of their kernels.
   std::vector<std::string> prices;
+  std::string algorithms; // A file of measured algorithms; empty: none.
   std::optional<int64_t> batch;
   std::map<std::string, int64_t> dims;
   std::string loss;
@@ -113,6 +115,9 @@ Expected<int64_t> parseSize(const std::string &text);
 Expected<Target> targetNamed(const std::string &text);
 /// The target that the options name, with the prices that they name.
 Expected<Target> targetOf(const CompileOptions &options);
+/// The table of products' algorithms that the options name; none: they don't.
+Expected<std::optional<AlgorithmFile>>
+algorithmsOf(const CompileOptions &options, const Target &target);
 
 } // namespace tmc
 

@@ -18,7 +18,8 @@ Planned tmc::plannedOf(const Compiled &compiled) {
           forward.values,
           forward.weights ? forward.weights->totalBytes : -1,
           /*library=*/"",
-          /*identity=*/""};
+          /*identity=*/"",
+          forward.table()};
 }
 
 /// The candidate of pinned levers.

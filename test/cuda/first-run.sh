@@ -37,7 +37,10 @@ says "$out/first.log" "skipped compute-sanitizer"
 says "$out/first.log" "ok      mlp-small: a tight budget, buffers overwritten at their death, ends in the same bits"
 says "$out/first.log" "6 built, 0 as they were"
 says "$out/first.log" "^| mlp-small/tight | [0-9.]* | [0-9.]* | [0-9]* samples | [0-9.]* | [0-9.]* | [0-9.]* |$"
-says "$out/first.log" "^14 passed, 0 failed, [23] skipped$"
+says "$out/first.log" "ok      mlp-small: products' algorithms measured"
+"$python" -c "import json, sys; table = json.load(open(sys.argv[1])); assert table['device'] == 'emulator' and table['products'], table" \
+  "$out/work/measured/mlp-small.algorithms.json"
+says "$out/first.log" "^15 passed, 0 failed, [23] skipped$"
 cmp -s "$out/steps/bench/mlp-small/loose/step.cu" "$out/steps/bench/mlp-small/tight/step.cu" &&
   fail "both budgets give the same step"
 
@@ -46,5 +49,5 @@ sed -i 's/"losses": \[/"losses": [9/' "$out/goldens/mlp-small.json"
 ! run "$out/second.log" || fail "a wrong loss passed"
 says "$out/second.log" "0 built, 6 as they were"
 says "$out/second.log" "FAILED  mlp-small/loose: losses are the stored ones"
-says "$out/second.log" "^12 passed, 2 failed, [23] skipped$"
+says "$out/second.log" "^13 passed, 2 failed, [23] skipped$"
 tail -n 8 "$out/first.log"

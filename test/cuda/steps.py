@@ -25,6 +25,10 @@ Those of MOVED are trained with AdamW where parameters and moments leave the dev
 checkpoints after MOVED_STEPS steps are those of the step that moves nothing, under each seed, and where each
 goes on from what the other saved. In one case they go on to a file.
 
+Those of ALGORITHMS are compiled with a table that names one algorithm of the stand-in for each of their
+products: all products take it, with all memory and with a tight budget, and the bits are the same. With a table
+of another version of the library the bits are those of the step without one.
+
 Those of SPLIT are compiled in micro-batches, too, of which the last may be smaller, or in tiles, or whose
 losses are taken in chunks: their gradients are PyTorch's of the whole batch.
 
@@ -64,6 +68,10 @@ MOVED_STEPS = 2  # The second one fetches what the first one has moved.
 # Flags, and whether there is a file because the host has less room than the plan without one takes.
 MOVED = {"gpt2-tiny": [("", False), ("--micro-batches=2", False), ("", True)]}
 HOST_SHARE = 0.6
+ALGORITHMS = {"gpt2-tiny": ["bf16"]}
+# An algorithm of emulator/CublasLtAlgorithm.h, and its way there.
+BLOCKS, BLOCKS_WAY, WAYS = dict(id=11, tile=15, stages=6, splitK=1, reduction=0, swizzle=0, custom=2, innerShape=5, clusterShape=7), 2, 3
+LIBRARY = 130100  # The stand-in's version.
 SPLIT = {"mlp-small": ["--micro-batches=3"], "gpt2-tiny": ["--micro-batches=2 --loss-chunk=24", "--tiles=3"]}
 SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
@@ -120,6 +128,7 @@ def one(directory, path, compares):
         after[name] = step.read(name, math.prod(want["shape"]))
         digest.update(after[name].tobytes())
     print("digest", digest.hexdigest())
+    print("ways", *[step.api.tmc_emulator_products_by_way(way) for way in range(WAYS)])
     if not compares:
         return 1 if bad else 0
     bad += check.compare_numbers("loss", [golden["loss"]], [loss], check.LOSS)
@@ -262,6 +271,41 @@ def check_model(options, scratch, path, precision):
         measure(directory, label, seed)
     report(f"{name}: the same bits", len(set(digests.values())) == 1,
            "\n".join(f"{label}, seed {seed}: {digest}" for (label, seed), digest in digests.items()))
+    return rows
+
+
+def check_algorithms(options, scratch, path, precision):
+    """The rows of one model with a table of algorithms."""
+    with open(path) as file:
+        golden = json.load(file)
+    name = f"{name_of(path)}, {precision}, algorithms"
+    at = lambda label: os.path.join(scratch, f"{name_of(path)}-{precision}-algorithms-{label}")
+    rows, found = [], {}
+
+    def table(library, products):
+        with open(at(str(library)), "w") as file:
+            json.dump(dict(schema=1, device="emulator", library=library, products=[dict(product=each, **BLOCKS) for each in products]), file)
+        return "--algorithms=" + file.name
+
+    try:
+        plan = emit(options, at("plain"), path, golden, precision)
+        with open(os.path.join(at("plain"), "step.cu")) as file:
+            products = sorted(set(re.findall(r'^    \{"\w+", "(Matmul [^"]*)"\},$', file.read(), re.M)))
+        least, most = plan["smallest_found_bytes"], plan["arena_bytes"]
+        emit(options, at("table"), path, golden, precision, table(LIBRARY, products))
+        emit(options, at("tight"), path, golden, precision, table(LIBRARY, products), f"--budget={least + (most - least) // 100}")
+        emit(options, at("older"), path, golden, precision, table(LIBRARY - 1, products))
+    except Failed as failure:
+        return [(name, False, str(failure))]
+    for seed, label in enumerate(["plain", "table", "tight", "older"]):
+        done = run([sys.executable, __file__, "--bits", at(label), path], env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+        its = re.search(r"^digest (\w+)\nways ([\d ]+)$", done.stdout, re.M)
+        rows.append((f"{name}: {label}", done.returncode == 0 and its, f"ended with {done.returncode}\n{done.stdout}"))
+        found[label] = (its[1], [int(count) for count in its[2].split()]) if its else ("none", [0] * WAYS)
+    ways = {label: its[1] for label, its in found.items()}
+    rows.append((f"{name}: {len(products)} products take it", bool(products) and ways["plain"][BLOCKS_WAY] < sum(ways["plain"])
+                 and all(sum(ways[label]) == ways[label][BLOCKS_WAY] > 0 for label in ("table", "tight")), str(ways)))
+    rows.append((f"{name}: the same bits", found["table"][0] == found["tight"][0] != found["plain"][0] == found["older"][0] != "none", str(found)))
     return rows
 
 
@@ -439,6 +483,7 @@ def main():
             of = [(check_model, precision) for precision in ["f32", *NARROW.get(name, [])]]
             of += [(check_copies, precision) for precision in COPIES.get(name, [])]
             of += [(check_moves, case) for case in MOVED.get(name, [])]
+            of += [(check_algorithms, precision) for precision in ALGORITHMS.get(name, [])]
             of += [(check_split, flags) for flags in SPLIT.get(name, [])]
             cases += [(check, path, what) for check, what in of if options.full or (check, name, what) not in FULL_ONLY]
     cases.sort(key=lambda case: case[0] is not check_copies)  # The longest first.
