@@ -94,8 +94,8 @@ struct AttentionParams {
                                 biasQueryStride),
                    TMC_OPTIONAL(fill, fillKind),
                    TMC_GIVEN(groupsBatchStride, prefixBatchStride, dropout),
-                   TMC_OPTIONAL(exact, tf32), TMC_OPTIONAL(packed),
-                   TMC_GIVEN(rowsPerSample, stream))
+                   TMC_OPTIONAL(exact), TMC_OPTIONAL(tf32),
+                   TMC_OPTIONAL(packed), TMC_GIVEN(rowsPerSample, stream))
 };
 
 /// Elements of dq from one query to the next, and of dk and dv from one key to
