@@ -1,11 +1,11 @@
 #include "driver/calibrate/Calibrate.h"
 
 #include "compiler/support/Escape.h"
-#include "compiler/support/Json.h"
 #include "driver/calibrate/MeasureMoves.h"
 #include "driver/calibrate/MoveFit.h"
 #include "driver/calibrate/ProbeRun.h"
 #include "driver/calibrate/Probes.h"
+#include "driver/calibrate/ProfileLaunches.h"
 #include "driver/pipeline/Compile.h"
 #include "driver/pipeline/Folder.h"
 #include "driver/pipeline/SystemMemory.h"
@@ -29,37 +29,12 @@ struct CompiledProbe {
 };
 } // namespace
 
-/// Keeps the fastest run of each launch: takes the faster ones of a profile. A
-/// time of zero doesn't count, because the clock didn't see the launch.
 static tmc::Expected<void> readProfile(const std::string &path,
                                        std::vector<MeasuredLaunch> &launches) {
   auto file = MemoryBuffer::getFile(path);
   if (!file)
     return Failure::world("can't read the profile '" + path + "'");
-  tmc::Expected<json::Value> value = parseJson((*file)->getBuffer());
-  if (!value)
-    return Failure::defect("a profile " + value.failure().message);
-  const json::Object *object = value->getAsObject();
-  const json::Array *rows = object ? object->getArray("launches") : nullptr;
-  if (!rows)
-    return Failure::defect("a profile has no launches");
-  launches.resize(rows->size());
-  for (size_t i = 0; i < rows->size(); ++i) {
-    const json::Object *launch = (*rows)[i].getAsObject();
-    auto number = [&](const char *name) {
-      return launch ? launch->getNumber(name).value_or(0) : 0;
-    };
-    MeasuredLaunch &measured = launches[i];
-    double seconds = number("least_seconds");
-    if (seconds <= 0 || (measured.seconds > 0 && measured.seconds <= seconds))
-      continue;
-    measured.family =
-        launch ? launch->getString("family").value_or("").str() : "";
-    measured.flops = number("flops");
-    measured.bytes = number("bytes");
-    measured.seconds = seconds;
-  }
-  return {};
+  return keepFastest((*file)->getBuffer().str(), launches);
 }
 
 /// Compiles a probe and writes its data into `directory`.
@@ -73,6 +48,7 @@ static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
   compile.target = target;
   compile.output = base;
   compile.levers[kLossChunk].count = 0; // The probe sets its own chunks.
+  compile.levers[kPrecision].name = probe.precision;
   compile.quiet = true;
   TMC_TRY(writeProbeFile(compile.model, probe.forward));
   TMC_TRY(compileModel(compile));
@@ -134,7 +110,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     moves.fileDirectory = directory.str().str();
   TMC_TRY(moves.fit());
   std::vector<CompiledProbe> probes;
-  for (const Probe &probe : calibrationProbes()) {
+  for (const Probe &probe : calibrationProbes(*known)) {
     say("compiling " + probe.name + " ...");
     auto compiled = compileProbe(probe, options.target, directory.str().str());
     say("");
@@ -171,7 +147,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   for (const CompiledProbe &probe : probes)
     for (const MeasuredLaunch &launch : probe.launches)
       if (launch.seconds > 0 && !launch.family.empty())
-        calibration.launches[launch.family].push_back(launch);
+        calibration.launches[launch.family][launch.products].push_back(launch);
   fitFamilies(calibration.launches, calibration.target);
   calibration.target.rates = PriceSource::Measured;
   calibration.target.name =
@@ -201,36 +177,45 @@ static void printRates(raw_ostream &os, const Calibration &calibration) {
      << format("%8.1f GFLOP/s\n", MoveWork::productFlops() / seconds * 1e-9);
 }
 
+/// Prints the row of a family's launches with products of one type.
+static void printFamily(raw_ostream &os, const Target &target,
+                        const std::string &family, ProductType type,
+                        const std::vector<MeasuredLaunch> &launches) {
+  const Roofline &roofline = target.rooflineOf(family, type);
+  // A rate far above the fastest launch bounds nothing.
+  double flopRate = 0, byteRate = 0;
+  for (const MeasuredLaunch &launch : launches) {
+    flopRate = std::max(flopRate, launch.flops / launch.seconds);
+    byteRate = std::max(byteRate, launch.bytes / launch.seconds);
+  }
+  auto rate = [](double fitted, double reached) {
+    std::string cell = "-";
+    if (reached > 0 && fitted < 2 * reached) {
+      cell.clear();
+      raw_string_ostream(cell) << format("%.1f", fitted * 1e-9);
+    }
+    return cell;
+  };
+  std::string name = family;
+  if (type != ProductType::F32)
+    name += std::string(" ") + nameOf(type);
+  os << "  " << left_justify(name, 33) << format("%9zu", launches.size())
+     << right_justify(rate(roofline.flopsPerSecond, flopRate), 10)
+     << right_justify(rate(roofline.bytesPerSecond, byteRate), 9)
+     << format("%11.1f", roofline.launchSeconds * 1e6)
+     << format("%9.0f %%\n", 100 * predictedRatio(roofline, launches));
+}
+
 std::string tmc::calibrationTable(const Calibration &calibration) {
   std::string text;
   raw_string_ostream os(text);
-  os << left_justify("  family", 26) << right_justify("launches", 9)
+  os << left_justify("  family", 35) << right_justify("launches", 9)
      << right_justify("GFLOP/s", 10) << right_justify("GB/s", 9)
      << right_justify("launch us", 11) << right_justify("predicted", 11)
      << "\n";
-  for (const auto &[family, launches] : calibration.launches) {
-    const Roofline &roofline =
-        calibration.target.rooflineOf(family, ProductType::F32);
-    // A rate far above the fastest launch bounds nothing.
-    double flopRate = 0, byteRate = 0;
-    for (const MeasuredLaunch &launch : launches) {
-      flopRate = std::max(flopRate, launch.flops / launch.seconds);
-      byteRate = std::max(byteRate, launch.bytes / launch.seconds);
-    }
-    auto rate = [](double fitted, double reached) {
-      std::string cell = "-";
-      if (reached > 0 && fitted < 2 * reached) {
-        cell.clear();
-        raw_string_ostream(cell) << format("%.1f", fitted * 1e-9);
-      }
-      return cell;
-    };
-    os << "  " << left_justify(family, 24) << format("%9zu", launches.size())
-       << right_justify(rate(roofline.flopsPerSecond, flopRate), 10)
-       << right_justify(rate(roofline.bytesPerSecond, byteRate), 9)
-       << format("%11.1f", roofline.launchSeconds * 1e6)
-       << format("%9.0f %%\n", 100 * predictedRatio(roofline, launches));
-  }
+  for (const auto &[family, types] : calibration.launches)
+    for (const auto &[type, launches] : types)
+      printFamily(os, calibration.target, family, type, launches);
   printRates(os, calibration);
   return text;
 }

@@ -4,9 +4,11 @@
 // several times, because other programs slow the machine for a while. The
 // fastest run of each launch goes into the fit of its family. A family without
 // a launch in any probe is predicted by the roofline of all generated kernels
-// together. The probes' products are f32: rates of other types stay as in the
-// target's description. One more probe keeps all engines busy at once, for the
-// rates of transfers and of updates on the host (MoveFit.h).
+// together. A card's probes are compiled for each type of products that it has
+// units for. Rates of types that no probe has, and of families that no probe of
+// the type has, stay as in the target's description. One more probe keeps all
+// engines busy at once, for the rates of transfers and of updates on the host
+// (MoveFit.h).
 //
 // Measured times differ from run to run, and so does the file; a plan made from
 // the file depends on the file alone.
@@ -39,8 +41,8 @@ struct CalibrateOptions {
 
 struct Calibration {
   Target target;
-  std::map<std::string, std::vector<MeasuredLaunch>> launches; // By family.
-  EngineRates rates;                                           // All at once.
+  MeasuredFamilies launches;
+  EngineRates rates; // All at once.
 };
 
 /// Measures. Needs a host compiler and, for a cuda target, its card.

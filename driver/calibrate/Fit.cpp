@@ -85,11 +85,11 @@ double tmc::predictedRatio(const Roofline &roofline,
   return measured > 0 ? predicted / measured : 1;
 }
 
-void tmc::fitFamilies(
-    const std::map<std::string, std::vector<MeasuredLaunch>> &launches,
-    Target &target) {
-  for (const auto &[family, some] : launches)
-    target.families[family][ProductType::F32] = fitRoofline(some);
-  if (auto generated = launches.find("Fused"); generated != launches.end())
-    target.rooflines[ProductType::F32] = fitRoofline(generated->second);
+void tmc::fitFamilies(const MeasuredFamilies &launches, Target &target) {
+  for (const auto &[family, types] : launches)
+    for (const auto &[type, some] : types)
+      target.families[family][type] = fitRoofline(some);
+  const auto generated = target.families.find("Fused");
+  if (launches.contains("Fused") && generated != target.families.end())
+    target.rooflines[ProductType::F32] = generated->second.at(ProductType::F32);
 }

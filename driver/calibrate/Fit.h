@@ -1,6 +1,7 @@
 // Fit.h - from measured launches to a roofline for each family of kernels.
 //
-// A family's times are explained by three numbers (see target/Target.h):
+// A family's times, for each type of products, are explained by three numbers
+// (see target/Target.h):
 //
 //     seconds ~ launch + max(flops / F, bytes / B)
 //
@@ -30,7 +31,12 @@ struct MeasuredLaunch {
   std::string family; // The kernel's class, "Fused" for generated ones.
   double flops = 0, bytes = 0;
   double seconds = 0; // Time of one run.
+  ProductType products = ProductType::F32;
 };
+
+/// By family, and by the type of products.
+using MeasuredFamilies =
+    std::map<std::string, std::map<ProductType, std::vector<MeasuredLaunch>>>;
 
 /// The roofline that explains `launches`, which are of one family. Rates stay
 /// within a factor of a thousand of the fastest one measured. If no launch has
@@ -38,12 +44,10 @@ struct MeasuredLaunch {
 /// nothing.
 Roofline fitRoofline(const std::vector<MeasuredLaunch> &launches);
 
-/// Replaces the f32 rates of `target` by measured ones, family by family. The
-/// rates of products of other types stay, because nothing measured them: a
-/// card's published rates are closer to the truth than any rate of f32.
-void fitFamilies(
-    const std::map<std::string, std::vector<MeasuredLaunch>> &launches,
-    Target &target);
+/// Replaces the rates of `target` by measured ones, family by family and type
+/// by type. The rates of a type that no launch of a family has stay: a card's
+/// published rates are closer to the truth than any rate of another type.
+void fitFamilies(const MeasuredFamilies &launches, Target &target);
 
 /// Sum of predicted over sum of measured seconds.
 double predictedRatio(const Roofline &roofline,

@@ -258,12 +258,32 @@ Probe tmc::convolutionProbe(int64_t batch, int64_t size, int64_t channels) {
           {{"image", false, image, 0}, {"label", true, {batch}, 16}}};
 }
 
-std::vector<Probe> tmc::calibrationProbes() {
-  return {transformerProbe({2, 512, 768, 12, 3072, 8192}),
-          transformerProbe({4, 64, 512, 8, 2048, 16384}),
-          transformerProbe({1, 256, 1024, 16, 4096, 4096}),
-          chunkedLossProbe(256, 768, 32768, 32),
-          chunkedLossProbe(512, 768, 32768, 256),
-          convolutionProbe(8, 56, 64),
-          convolutionProbe(16, 28, 32)};
+std::vector<Probe> tmc::calibrationProbes(const Target &target) {
+  // Only transformers have products in 8 bits, and no convolution is in TF32.
+  constexpr size_t kTransformers = 3, kProducts = 5;
+  const std::vector<Probe> models = {
+      transformerProbe({2, 512, 768, 12, 3072, 8192}),
+      transformerProbe({4, 64, 512, 8, 2048, 16384}),
+      transformerProbe({1, 256, 1024, 16, 4096, 4096}),
+      chunkedLossProbe(256, 768, 32768, 32),
+      chunkedLossProbe(512, 768, 32768, 256),
+      convolutionProbe(8, 56, 64),
+      convolutionProbe(16, 28, 32)};
+  std::vector<Probe> probes = models;
+  if (target.backend != Backend::Cuda)
+    return probes;
+  auto add = [&](ProductType type, const char *precision, size_t count) {
+    for (size_t i = 0; i < count && target.rooflines.contains(type); ++i) {
+      Probe probe = models[i];
+      probe.name += std::string("-") + precision;
+      probe.precision = precision;
+      probes.push_back(std::move(probe));
+    }
+  };
+  add(ProductType::TF32, "tf32", kProducts);
+  // Cards before Ampere, which has TF32, multiply fp16 alone.
+  const bool hasBF16 = target.rooflines.contains(ProductType::TF32);
+  add(ProductType::Bits16, hasBF16 ? "bf16" : "fp16", models.size());
+  add(ProductType::Bits8, "fp8", kTransformers);
+  return probes;
 }

@@ -2,11 +2,14 @@
 //
 // Forward graphs as text, of the shapes that matter: a transformer block with a
 // wide head at several widths and lengths, a head whose loss is taken in
-// chunks, and a convolutional net. Each is compiled and run like any model, so
-// that the measured kernels are the ones that models run.
+// chunks, and a convolutional net. On a card they come in each type of
+// products. Each is compiled and run like any model, so that the measured
+// kernels are the ones that models run.
 
 #ifndef TMC_DRIVER_CALIBRATE_PROBES_H
 #define TMC_DRIVER_CALIBRATE_PROBES_H
+
+#include "compiler/target/Target.h"
 
 #include <cstdint>
 #include <string>
@@ -26,6 +29,7 @@ struct Probe {
   std::string name;
   std::string forward; // IR, as readForward takes it.
   std::vector<ProbeInput> inputs;
+  std::string precision = "f32"; // As for --precision.
 };
 
 struct TransformerProbe {
@@ -38,8 +42,10 @@ Probe chunkedLossProbe(int64_t rows, int64_t width, int64_t vocabulary,
                        int64_t chunk);
 Probe convolutionProbe(int64_t batch, int64_t size, int64_t channels);
 
-/// The probes of `tmc calibrate`.
-std::vector<Probe> calibrationProbes();
+/// The probes of `tmc calibrate`: in f32, and on a card in each other type that
+/// the target has rates for. A card multiplies bf16 and fp16 at the same rate,
+/// so one of them stands for both.
+std::vector<Probe> calibrationProbes(const Target &target);
 
 } // namespace tmc
 

@@ -66,8 +66,8 @@ TEST(Fit, RatesOfOtherTypesStay) {
   for (const char *name : {"cuda:h100", "cpu:v4"}) {
     const Target builtin = *findTarget(name);
     Target measured = builtin;
-    fitFamilies({{"Matmul", launchesUnder(products, 0)},
-                 {"Fused", launchesUnder(fused, 0)}},
+    fitFamilies({{"Matmul", {{ProductType::F32, launchesUnder(products, 0)}}},
+                 {"Fused", {{ProductType::F32, launchesUnder(fused, 0)}}}},
                 measured);
     measured = *targetFromJson(targetToJson(measured), "here.json");
     auto rate = [&](const char *family, ProductType type) {
@@ -86,4 +86,26 @@ TEST(Fit, RatesOfOtherTypesStay) {
           << name << ", " << nameOf(type);
     }
   }
+}
+
+/// Products of each measured type get their own rate, and those of a type that
+/// wasn't measured keep theirs.
+TEST(Fit, EachTypeHasItsOwnRate) {
+  const Roofline f32{4e-6, 5e13, 2e12}, halves{4e-6, 1e14, 2e12},
+      fused{4e-6, 1e12, 2e12};
+  const Target builtin = *findTarget("cuda:h100");
+  Target measured = builtin;
+  fitFamilies({{"Matmul",
+                {{ProductType::F32, launchesUnder(f32, 0)},
+                 {ProductType::Bits16, launchesUnder(halves, 0)}}},
+               {"Fused", {{ProductType::F32, launchesUnder(fused, 0)}}}},
+              measured);
+  measured = *targetFromJson(targetToJson(measured), "here.json");
+  auto rate = [&](ProductType type) {
+    return measured.rooflineOf("Matmul", type).flopsPerSecond;
+  };
+  EXPECT_NEAR(rate(ProductType::F32) / 5e13, 1, 0.01);
+  EXPECT_NEAR(rate(ProductType::Bits16) / 1e14, 1, 0.01);
+  for (ProductType type : {ProductType::TF32, ProductType::Bits8})
+    EXPECT_EQ(rate(type), builtin.rooflines.at(type).flopsPerSecond);
 }
