@@ -396,7 +396,7 @@ check_cases() {
   [ ${#rows[@]} -eq 0 ] || "$python" "$here/report.py" table "${rows[@]}" | tee "$work/table.md"
 }
 
-measure_prices() {
+check_prices() {
   local name data rate kind at
   echo "== profiles, by events of the device"
   mkdir -p "$work/measured"
