@@ -22,7 +22,6 @@
 
 namespace tmc {
 
-using simd::kWidth;
 using simd::V;
 
 namespace {
@@ -34,27 +33,6 @@ constexpr int64_t kBlockRows = 16;
 constexpr int64_t kRows = 4;
 /// Channels whose sums stay in the cache during a pass over rows.
 constexpr int64_t kRange = 1024;
-
-/// kWidth channels or, if not `whole`, the first `count`.
-template <bool whole> struct Lanes {
-  int64_t count;
-
-  template <typename T> V load(const T *p) const {
-    return loadSome(p, whole ? kWidth : count);
-  }
-  template <typename T> void store(T *p, V v) const {
-    storeSome(p, v, whole ? kWidth : count);
-  }
-};
-
-/// Runs body(lanes, channel) for all channels.
-template <typename F> void eachVector(int64_t channels, F &&body) {
-  int64_t c = 0;
-  for (; c + kWidth <= channels; c += kWidth)
-    body(Lanes<true>{kWidth}, c);
-  if (c < channels)
-    body(Lanes<false>{channels - c}, c);
-}
 
 /// Runs body(std::integral_constant<int64_t, rows>, row) for rows [from, to),
 /// kRows at a time, the last rows one by one.

@@ -38,6 +38,32 @@ template <typename F> void withFloats(DType type, F &&f) {
   }
 }
 
+/// Copies `count` < kWidth elements to or from a whole vector of them. A copy
+/// of unknown size is a call, which takes longer than the work on them.
+template <typename T>
+TMC_INLINE void loadPart(const T *from, int64_t count, T *vector) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (sizeof(T) == 2) {
+    const __m256i v = _mm256_maskz_loadu_epi16(simd::firstLanes(count), from);
+    std::memcpy(vector, &v, sizeof v);
+    return;
+  }
+#endif
+  std::memcpy(vector, from, size_t(count) * sizeof(T));
+}
+template <typename T>
+TMC_INLINE void storePart(const T *vector, int64_t count, T *to) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (sizeof(T) == 2) {
+    __m256i v;
+    std::memcpy(&v, vector, sizeof v);
+    _mm256_mask_storeu_epi16(to, simd::firstLanes(count), v);
+    return;
+  }
+#endif
+  std::memcpy(to, vector, size_t(count) * sizeof(T));
+}
+
 /// The first `count` <= kWidth elements, widened; then zeros.
 template <typename T> TMC_INLINE simd::V loadSome(const T *p, int64_t count) {
   if (count == simd::kWidth)
@@ -46,7 +72,7 @@ template <typename T> TMC_INLINE simd::V loadSome(const T *p, int64_t count) {
     return simd::loadPart(p, count);
   } else {
     T some[simd::kWidth] = {};
-    std::memcpy(some, p, size_t(count) * sizeof(T));
+    loadPart(p, count, some);
     return simd::V(loadLanes<simd::kWidth>(some));
   }
 }
@@ -61,8 +87,29 @@ TMC_INLINE void storeSome(T *p, simd::V v, int64_t count) {
   } else {
     T some[simd::kWidth];
     storeLanes<simd::kWidth>(some, v);
-    std::memcpy(p, some, size_t(count) * sizeof(T));
+    storePart(some, count, p);
   }
+}
+
+/// kWidth neighbours or, if not `whole`, the first `count`.
+template <bool whole> struct SomeLanes {
+  int64_t count;
+
+  template <typename T> TMC_INLINE simd::V load(const T *p) const {
+    return loadSome(p, whole ? simd::kWidth : count);
+  }
+  template <typename T> TMC_INLINE void store(T *p, simd::V v) const {
+    storeSome(p, v, whole ? simd::kWidth : count);
+  }
+};
+
+/// Runs body(lanes, first element) for all vectors of a row.
+template <typename F> void eachVector(int64_t elements, F &&body) {
+  int64_t i = 0;
+  for (; i + simd::kWidth <= elements; i += simd::kWidth)
+    body(SomeLanes<true>{simd::kWidth}, i);
+  if (i < elements)
+    body(SomeLanes<false>{elements - i}, i);
 }
 
 /// Widens `Count` elements, a multiple of a register's lanes.

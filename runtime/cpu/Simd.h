@@ -52,14 +52,40 @@ inline V load(const float *p) {
 }
 inline void store(float *p, V v) { std::memcpy(p, &v, sizeof v); }
 
+#if defined(__AVX512F__)
+/// The first `count` < kWidth lanes.
+inline __mmask16 firstLanes(int64_t count) {
+  return __mmask16((1u << count) - 1);
+}
+#elif defined(__AVX__)
+inline __m256i firstLanes(int64_t count) {
+  const VI number = {0, 1, 2, 3, 4, 5, 6, 7};
+  return __m256i(number < int32_t(count));
+}
+#endif
+
 /// The first `count` < kWidth floats; the other lanes are `rest`.
 inline V loadPart(const float *p, int64_t count, float rest = 0) {
+#if defined(__AVX512F__)
+  return _mm512_mask_loadu_ps(splat(rest), firstLanes(count), p);
+#elif defined(__AVX__)
+  const __m256i lanes = firstLanes(count);
+  return _mm256_blendv_ps(splat(rest), _mm256_maskload_ps(p, lanes),
+                          __m256(lanes));
+#else
   V v = splat(rest);
   std::memcpy(&v, p, size_t(count) * 4);
   return v;
+#endif
 }
 inline void storePart(float *p, V v, int64_t count) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, firstLanes(count), v);
+#elif defined(__AVX__)
+  _mm256_maskstore_ps(p, firstLanes(count), v);
+#else
   std::memcpy(p, &v, size_t(count) * 4);
+#endif
 }
 
 inline V fma(V a, V b, V c) {
