@@ -61,17 +61,35 @@ void line(const T *from, int64_t fromStride, T *to, int64_t toStride,
       to[i * toStride] = from[i * fromStride];
 }
 
+/// Square blocks of elements of 2 and 4 bytes.
+template <typename T> constexpr int kBlock = 0; // none
+template <> constexpr int kBlock<uint16_t> = simd::kHalves;
+template <> constexpr int kBlock<uint32_t> = simd::kWidth;
+template <> constexpr int kBlock<float> = simd::kWidth;
+void transposeBlock(const uint16_t *from, int64_t fromStride, uint16_t *to,
+                    int64_t toStride) {
+  simd::transposeHalves(from, fromStride, to, toStride);
+}
+template <typename T>
+void transposeBlock(const T *from, int64_t fromStride, T *to,
+                    int64_t toStride) {
+  static_assert(sizeof(T) == sizeof(float));
+  simd::transposeBlock(reinterpret_cast<const float *>(from), fromStride,
+                       reinterpret_cast<float *>(to), toStride);
+}
+
 /// Two innermost dimensions whose unit strides cross: copied in blocks.
-void crossed(const float *from, int64_t rows, int64_t fromStride, float *to,
+template <typename T>
+void crossed(const T *from, int64_t rows, int64_t fromStride, T *to,
              int64_t columns, int64_t toStride) {
   // from[r + c * fromStride] -> to[r * toStride + c]
-  using simd::kWidth;
-  for (int64_t c = 0; c < columns; c += kWidth) {
-    const int64_t cs = std::min<int64_t>(kWidth, columns - c);
+  constexpr int block = kBlock<T>;
+  for (int64_t c = 0; c < columns; c += block) {
+    const int64_t cs = std::min<int64_t>(block, columns - c);
     int64_t r = 0;
-    for (; cs == kWidth && r + kWidth <= rows; r += kWidth)
-      simd::transposeBlock(from + r + c * fromStride, fromStride,
-                           to + r * toStride + c, toStride);
+    for (; cs == block && r + block <= rows; r += block)
+      transposeBlock(from + r + c * fromStride, fromStride,
+                     to + r * toStride + c, toStride);
     for (; r < rows; ++r)
       for (int64_t i = 0; i < cs; ++i)
         to[r * toStride + c + i] = from[r + (c + i) * fromStride];
@@ -83,7 +101,7 @@ void copyBox(Stream &stream, Box box, const T *from, T *to) {
   if (box.rank == 0)
     box.push(1, 1, 1);
   const int last = box.rank - 1;
-  const bool cross = sizeof(T) == 4 && !Accumulate && box.rank >= 2 &&
+  const bool cross = kBlock<T> > 0 && !Accumulate && box.rank >= 2 &&
                      box.in[last - 1] == 1 && box.out[last] == 1;
   const int inner = cross ? 2 : 1;
   int64_t lines = 1, innerElements = 1;
@@ -105,12 +123,10 @@ void copyBox(Stream &stream, Box box, const T *from, T *to) {
                     in += i * box.in[d];
                     out += i * box.out[d];
                   }
-                  if constexpr (sizeof(T) == 4) {
+                  if constexpr (kBlock < T >> 0) {
                     if (cross) {
-                      crossed(reinterpret_cast<const float *>(from + in),
-                              box.shape[last - 1], box.in[last],
-                              reinterpret_cast<float *>(to + out),
-                              box.shape[last], box.out[last - 1]);
+                      crossed(from + in, box.shape[last - 1], box.in[last],
+                              to + out, box.shape[last], box.out[last - 1]);
                       continue;
                     }
                   }

@@ -102,6 +102,41 @@ inline void transposeBlock(const float *from, int64_t fromStride, float *to,
 #endif
 }
 
+/// The same for a square block of eight rows of 16-bit elements.
+constexpr int kHalves = 8;
+inline void transposeHalves(const uint16_t *from, int64_t fromStride,
+                            uint16_t *to, int64_t toStride) {
+  using H = uint16_t __attribute__((vector_size(16)));
+  using W = uint32_t __attribute__((vector_size(16)));
+  using D = uint64_t __attribute__((vector_size(16)));
+  H r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i)
+    std::memcpy(&r[i], from + i * fromStride, sizeof(H));
+  // Pairs of rows, then fours, then all of them.
+  W p[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    p[i] = W(__builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 2, 10, 3, 11));
+    p[i + 1] =
+        W(__builtin_shufflevector(r[i], r[i + 1], 4, 12, 5, 13, 6, 14, 7, 15));
+  }
+  D q[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const W a = p[i / 2 * 4 + i % 2], b = p[i / 2 * 4 + i % 2 + 2];
+    q[2 * i] = D(__builtin_shufflevector(a, b, 0, 4, 1, 5));
+    q[2 * i + 1] = D(__builtin_shufflevector(a, b, 2, 6, 3, 7));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const D low = __builtin_shufflevector(q[i], q[i + 4], 0, 2);
+    const D high = __builtin_shufflevector(q[i], q[i + 4], 1, 3);
+    std::memcpy(to + 2 * i * toStride, &low, sizeof low);
+    std::memcpy(to + (2 * i + 1) * toStride, &high, sizeof high);
+  }
+}
+
 } // namespace tmc::simd
 
 #endif // TMC_RUNTIME_CPU_TRANSPOSEBLOCK_H

@@ -50,8 +50,10 @@ TEST(Transpose, EveryPermutation) {
   std::vector<int64_t> perm = {0, 1, 2, 3};
   do {
     checkTranspose<float>(DType::F32, {3, 17, 5, 33}, perm);
+    checkTranspose<uint16_t>(DType::BF16, {3, 17, 5, 33}, perm);
   } while (std::next_permutation(perm.begin(), perm.end()));
   checkTranspose<float>(DType::F32, {100, 130}, {1, 0});
+  checkTranspose<uint16_t>(DType::BF16, {100, 130}, {1, 0});
   checkTranspose<uint16_t>(DType::BF16, {20, 7, 5}, {2, 0, 1});
   checkTranspose<int64_t>(DType::I64, {9, 11}, {1, 0});
   checkTranspose<uint8_t>(DType::I1, {9, 11}, {1, 0});
