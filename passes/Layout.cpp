@@ -142,6 +142,23 @@ struct SinkThroughPointwise : RewritePattern {
   }
 };
 
+/// GELU is pointwise, and is taken apart only later.
+struct SinkThroughGelu : OpRewritePattern<GeluOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(GeluOp op, PatternRewriter &b) const override {
+    ArrayRef<int64_t> perm = firstPermutation(op->getOperands());
+    if (perm.empty())
+      return failure();
+    auto transpose = op->getOperand(0).getDefiningOp<TransposeOp>();
+    IRMapping map;
+    map.map(op->getOperand(0), transpose.getInput());
+    Operation *made = b.clone(*op, map);
+    made->getResult(0).setType(transpose.getInput().getType());
+    b.replaceOpWithNewOp<TransposeOp>(op, made->getResult(0), perm);
+    return success();
+  }
+};
+
 struct SinkThroughConcat : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op,
@@ -215,8 +232,8 @@ struct Layout : impl::LayoutBase<Layout> {
                  TakeChannelsLast<ConvGradFilterOp, 2, false>,
                  TakeChannelsLast<MaxPoolGradOp, 2>,
                  TakeChannelsLast<AvgPoolGradOp>, SinkThroughPointwise,
-                 SinkThroughConcat, SinkThroughPad, SinkThroughReduce>(
-        &getContext());
+                 SinkThroughGelu, SinkThroughConcat, SinkThroughPad,
+                 SinkThroughReduce>(&getContext());
     populateViewPatterns(patterns);
     populateRaiseMatmul(patterns);
     GreedyRewriteConfig config;

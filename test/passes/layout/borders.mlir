@@ -22,6 +22,21 @@ func.func @residual(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor
   return %mean, %nm : tensor<2x4xf32>, tensor<4xf32>
 }
 
+// GELU between two convolutions.
+
+// CHECK-LABEL: func @gelu(
+//       CHECK:   nn.transpose %arg0 [0, 2, 3, 1]
+//       CHECK:   nn.gelu %{{.*}} {tanh} : (tensor<2x8x8x4xf32>) -> tensor<2x8x8x4xf32>
+//       CHECK:   nn.conv
+//       CHECK:   nn.reduce
+func.func @gelu(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %v: tensor<5x4x1x1xf32>) -> tensor<2x5xf32> {
+  %y = nn.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x8x8xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x8x8xf32>
+  %a = nn.gelu %y {tanh} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %z = nn.conv %a, %v {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x4x8x8xf32>, tensor<5x4x1x1xf32>) -> tensor<2x5x8x8xf32>
+  %s = nn.reduce sum %z over [2, 3] : (tensor<2x5x8x8xf32>) -> tensor<2x5xf32>
+  return %s : tensor<2x5xf32>
+}
+
 // A mean over the channels leaves [N, H, W] in order.
 
 // CHECK-LABEL: func @over_channels(
