@@ -638,7 +638,8 @@ def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
   let summary = "hand kernels what they do for nothing, and drop what nobody needs";
   let description = [{
     A matmul adds onto the bytes of a sum that no other op reads, as does
-    embedding_grad. A loss in chunks is computed with its
+    embedding_grad. Four or more products of one sum, of at most 64 numbers
+    each, become one (`StackProducts.h`). A loss in chunks is computed with its
     gradient, which needs the same logits; a whole one reads 16-bit logits as
     they are, and its gradient rounds what it makes. Neutral elements,
     transposes of transposes, reshapes of reshapes, sums of repetitions vanish;

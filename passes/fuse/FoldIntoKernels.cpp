@@ -3,6 +3,7 @@
 
 #include "passes/Passes.h"
 #include "passes/fuse/FoldLosses.h"
+#include "passes/fuse/StackProducts.h"
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -446,6 +447,7 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
       if (loop.getCount() == 1)
         inlineSingleRun(loop);
     });
+    stackProducts(getOperation());
     RewritePatternSet patterns(c);
     addLossFolds(patterns);
     patterns.add<AddToPaddedRows, FoldAccumulator, PackAttentionGrad,
