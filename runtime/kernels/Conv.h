@@ -186,6 +186,42 @@ inline bool isPointwiseProduct(const ConvParams &p, const Matmul::Params &m) {
          worthOf(p, kUnits) <= ceilDiv(m.n, gemmTileColumns(m.m, m.n, m.k));
 }
 
+/// The cut of a pointwise pass of bf16 with few columns, whose products
+/// runtime/cpu/Gemm.h computes faster than ConvProduct.h: forward and input
+/// gradient into rows, the filter gradient into parts of its sums.
+struct PointwiseCut {
+  int64_t pieces = 0; // 0: the pass isn't cut
+  int64_t each;       // rows, or pixels of a sum, in each piece but the last
+};
+constexpr int64_t kPointwiseRows = 7 * kGemmRowStep;
+inline bool isCutPointwise(const ConvParams &p, const Matmul::Params &m) {
+  return p.type == DType::BF16 && isPointwise(p) && !isPointwiseProduct(p, m);
+}
+inline PointwiseCut cutRows(const ConvParams &p, const Matmul::Params &m) {
+  if (!isCutPointwise(p, m))
+    return {};
+  return {ceilDiv(m.m, kPointwiseRows), kPointwiseRows};
+}
+inline PointwiseCut cutSums(const ConvParams &p, const Matmul::Params &m) {
+  if (!isCutPointwise(p, m))
+    return {};
+  const int64_t blocks = ceilDiv(m.k, kGemmDepth);
+  const int64_t wanted = worthOf(p, kUnits);
+  const int64_t each =
+      ceilDiv(blocks, wanted < blocks ? wanted : blocks) * kGemmDepth;
+  return {ceilDiv(m.k, each), each};
+}
+/// The product of a piece of `each` rows, or of `each` pixels of a sum.
+inline Matmul::Params pieceOfRows(Matmul::Params m, int64_t each) {
+  m.m = each;
+  return m;
+}
+inline Matmul::Params pieceOfSums(Matmul::Params m, int64_t each) {
+  m.out = DType::F32;
+  m.k = each;
+  return m;
+}
+
 /// The number of row tiles of a pass. Forward cuts the pixels of the result.
 /// `gradInput` cuts the pixels of the input by their residue modulo the stride:
 /// each class is a dense convolution with some of the window's taps.
@@ -241,6 +277,20 @@ inline int64_t productScratch(const ConvParams &p, bool gradInput) {
                          : workersOf(tiles(p, gradInput)) *
                                (kGatherBytes + tileSumBytes(p, gradInput)));
 }
+/// The scratch of a piece of a cut pass.
+inline int64_t pieceScratch(const Matmul::Params &piece) {
+  return alignScratch(Matmul::scratchCap(piece, Backend::Cpu));
+}
+inline int64_t cutRowsScratch(const PointwiseCut &cut,
+                              const Matmul::Params &m) {
+  return workersOf(cut.pieces) * pieceScratch(pieceOfRows(m, cut.each));
+}
+inline int64_t cutSumsScratch(const PointwiseCut &cut,
+                              const Matmul::Params &m) {
+  return workersOf(cut.pieces) * pieceScratch(pieceOfSums(m, cut.each)) +
+         cut.pieces * alignScratch(m.m * m.n * 4);
+}
+
 /// Bytes of the sums of a filter gradient that isn't f32.
 inline int64_t filterSumBytes(const ConvParams &p) {
   return p.filter == DType::F32
@@ -485,6 +535,8 @@ inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
   const Matmul::Params product = conv::pointwiseProduct(params, false);
   if (conv::isPointwiseProduct(params, product))
     return Matmul::scratchCap(product, backend);
+  if (const auto cut = conv::cutRows(params, product); cut.pieces > 0)
+    return conv::cutRowsScratch(cut, product);
   if (conv::isWinograd(params, false))
     return conv::winogradScratch(params, false);
   return conv::productScratch(params, false);
@@ -496,6 +548,8 @@ inline int64_t ConvGradInput::scratchCap(const Params &params,
   const Matmul::Params product = conv::pointwiseProduct(params, true);
   if (conv::isPointwiseProduct(params, product))
     return Matmul::scratchCap(product, backend);
+  if (const auto cut = conv::cutRows(params, product); cut.pieces > 0)
+    return conv::cutRowsScratch(cut, product);
   if (conv::isWinograd(params, true))
     return conv::winogradScratch(params, true);
   return conv::productScratch(params, true);
@@ -508,6 +562,8 @@ inline int64_t ConvGradFilter::scratchCap(const Params &params,
   if (conv::isPointwiseProduct(params, product))
     return Matmul::scratchCap(product, backend);
   const int64_t rounded = conv::filterSumBytes(params);
+  if (const auto cut = conv::cutSums(params, product); cut.pieces > 0)
+    return rounded + conv::cutSumsScratch(cut, product);
   if (isDepthwise(params))
     return rounded +
            conv::depthwiseParts(params) * conv::packedBytes(params, false);

@@ -328,6 +328,12 @@ TEST(Conv, AgreesWithTheNaiveOne) {
   checkConv(convParams(2, 12, 20, 20, 5, 2, 2, 1, 20));
   checkConv(convParams(3, 12, 24, 24, 3, 2, 1, 2, 24));
   checkConv(convParams(2, 12, 7, 7, 9, 1, 4, 1, 7));
+  for (int64_t window : {1, 2, 3, 4, 5, 6, 7}) { // vectors that aren't full
+    checkConv(convParams(2, 19, 37, 37, window, 1, window / 2, 1, 37));
+    checkConv(convParams(2, 19, 37, 37, window, 2, window / 2, 1, 37));
+    checkConv(convParams(2, 5, 16, 16, window, 3, window / 2, 1, 16));
+  }
+  checkConv(convParams(2, 4, 40, 40, 7, 1, 3, 1, 40));  // larger than the image
   checkConv(convParams(2, 12, 16, 32, 3, 1, 1, 1, 16)); // two filters a channel
   checkConv(convParams(2, 12, 128, 128, 3, 1, 1, 1, 32));
   checkConv(convParams(2, 12, 24, 36, 5, 2, 2, 1, 2));
@@ -518,18 +524,67 @@ TEST(NarrowConv, RoundsWhatF32Gives) {
       convParams(3, 7, 8, 8, 3, 1, 2, 2),
       convParams(2, 8, 16, 32, 3, 1, 1, 1, 4),
       convParams(2, 12, 20, 20, 5, 2, 2, 1, 20), // depthwise
-      convParams(4, 14, 64, 40, 1, 1, 0),        // a product
-      convParams(1, 5, 300, 520, 1, 1, 0),       // one of Matmul's
-      convParams(2, 16, 3, 24, 8, 8, 0),         // patches
-      convParams(1, 9, 40, 300, 3, 3, 0),        // taps outside the image
-      convParams(2, 14, 48, 80, 3, 1, 1),        // transformed
-      convParams(1, 6, 64, 144, 3, 1, 1),        // its filter gradient alone
+      convParams(2, 14, 37, 37, 7, 1, 3, 1, 37),
+      convParams(4, 14, 64, 40, 1, 1, 0),  // a product
+      convParams(3, 17, 280, 36, 1, 1, 0), // in pieces
+      convParams(1, 5, 300, 520, 1, 1, 0), // one of Matmul's
+      convParams(2, 16, 3, 24, 8, 8, 0),   // patches
+      convParams(1, 9, 40, 300, 3, 3, 0),  // taps outside the image
+      convParams(2, 14, 48, 80, 3, 1, 1),  // transformed
+      convParams(1, 6, 64, 144, 3, 1, 1),  // its filter gradient alone
   };
   for (DType type : {DType::BF16, DType::F16})
     for (DType filter : {DType::F32, type})
       for (const ConvParams &p : shapes)
         if (kBackend == Backend::Cpu || conv::flops(p) < kMostEmulated)
           checkNarrow(p, type, filter);
+}
+
+/// Pieces of a product of bf16 have the product's bits; the parts of a filter
+/// gradient are added up in order.
+TEST(NarrowConv, OfOnePixelIsAProductInPieces) {
+  if (kBackend != Backend::Cpu)
+    GTEST_SKIP() << "of the cpu backend";
+  ConvParams p = convParams(3, 17, 280, 36, 1, 1, 0);
+  p.type = p.filter = DType::BF16;
+  const Matmul::Params forward = conv::pointwiseProduct(p, false);
+  const Matmul::Params gradFilter = conv::pointwiseFilterGradient(p);
+  ASSERT_GT(conv::cutRows(p, forward).pieces, 2);
+  const conv::PointwiseCut sums = conv::cutSums(p, gradFilter);
+  ASSERT_GT(sums.pieces, 2);
+  const int64_t pixels = forward.m, in = p.inChannels, out = p.outChannels;
+  Typed x(p.type, randomFloats(pixels * in, 1)),
+      f(p.type, randomFloats(out * in, 2)),
+      dy(p.type, randomFloats(pixels * out, 3)),
+      want(p.type, Floats(pixels * out)), dx(p.type, Floats(pixels * in));
+  runKernel<Matmul>(1, forward, {x, f}, {want});
+  runKernel<Matmul>(1, conv::pointwiseProduct(p, true), {dy, f}, {dx});
+  Floats df(out * in);
+  for (int64_t from = 0; from < pixels; from += sums.each) {
+    const int64_t count = std::min(sums.each, pixels - from);
+    auto part = [&](const Typed &whole, int64_t channels) {
+      Floats values(count * channels);
+      for (int64_t i = 0; i < count * channels; ++i)
+        values[i] = whole.values[from * channels + i];
+      return Typed(p.type, values);
+    };
+    Floats sum(out * in);
+    runKernel<Matmul>(1, conv::pieceOfSums(gradFilter, count),
+                      {part(dy, out), part(x, in)}, {sum});
+    for (int64_t i = 0; i < df.size(); ++i)
+      df[i] = from ? df[i] + sum[i] : sum[i];
+  }
+  for (int threads : {1, 3}) {
+    Typed gotY(p.type, Floats(pixels * out, NAN)),
+        gotDx(p.type, Floats(pixels * in, NAN)),
+        gotDf(p.type, Floats(out * in, NAN));
+    runKernel<Conv>(threads, p, {x, f}, {gotY});
+    runKernel<ConvGradInput>(threads, p, {dy, f}, {gotDx});
+    runKernel<ConvGradFilter>(threads, p, {x, dy}, {gotDf});
+    EXPECT_TRUE(gotY.bytes.sameBits(want.bytes));
+    EXPECT_TRUE(gotDx.bytes.sameBits(dx.bytes));
+    EXPECT_TRUE(gotDf.bytes.sameBits(Typed(p.type, df).bytes));
+  }
 }
 
 TEST(Conv, RefusesTooLittleScratch) {
