@@ -19,6 +19,7 @@
 #include "runtime/cpu/AttentionHidden.h"
 #include "runtime/cpu/AttentionTile.h"
 #include "runtime/cpu/Checks.h"
+#include "runtime/cpu/GemmPairs.h"
 #include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/kernels/AttentionHidden.h"
@@ -104,7 +105,8 @@ public:
         panelEnd(std::min(whole.panels, panel0 + whole.group)), packedK(memory),
         packedV(packedK + chunk * depth), tile(packedV + chunk * depth),
         keep(reinterpret_cast<int32_t *>(tile + chunk * kPanelN)),
-        states(tile + 2 * chunk * kPanelN) {}
+        states(tile + 2 * chunk * kPanelN),
+        scores(p.type == DType::BF16, depth) {}
 
   void run() {
     const int64_t kvHead = head / (p.heads / p.kvHeads);
@@ -119,7 +121,7 @@ public:
     for (int64_t s0 = firstChunk(panel0 * kPanelN); s0 < groupSees;
          s0 += chunk) {
       const int64_t here = std::min(chunk, groupSees - s0);
-      gemm::packA(kHead.at(s0, 0), here, depth, packedK);
+      scores.packLeft(kHead.at(s0, 0), here, packedK);
       gemm::packA(vHead.at(s0, 0).transposed(), depth, here, packedV);
       for (int64_t panel = panel0; panel < panelEnd; ++panel)
         addKeys(panel, s0, here);
@@ -148,8 +150,8 @@ private:
   void start(int64_t panel) {
     const gemm::Matrix qHead =
         whole.q.shifted(batch * p.q.batch + head * p.q.head);
-    gemm::packB(qHead.at(panel * kPanelN, 0).transposed(), depth,
-                queriesOf(panel), packedQ(panel));
+    scores.packRight(qHead.at(panel * kPanelN, 0).transposed(),
+                     queriesOf(panel), packedQ(panel));
     const PanelState state = stateOf(panel);
     std::fill(state.acc, state.acc + depth * kPanelN, 0.0f);
     std::fill(state.top, state.top + kPanelN, -kInfinity);
@@ -167,10 +169,7 @@ private:
       return;
     // Whole panels of keys, which may extend beyond `keys`; the tile has room
     // for the chunk.
-    for (int64_t r = 0; r < keys; r += kPanelM)
-      gemm::inner(std::min<int64_t>(kPanelM, here - r), kPanelN, depth,
-                  packedK + r * depth, packedQ(panel), tile + r * kPanelN,
-                  kPanelN, false, nullptr);
+    scores.multiply(keys, here, packedK, packedQ(panel), tile);
     const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
     cpu::scaleAndMask(p, operands, at, tile, nullptr);
     const PanelState state = stateOf(panel);
@@ -231,6 +230,7 @@ private:
   float *const packedK, *const packedV, *const tile;
   int32_t *const keep;
   float *const states;
+  const gemm::PanelProducts scores;
 };
 
 } // namespace

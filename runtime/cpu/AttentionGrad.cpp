@@ -27,6 +27,7 @@
 #include "runtime/cpu/AttentionHidden.h"
 #include "runtime/cpu/AttentionTile.h"
 #include "runtime/cpu/Checks.h"
+#include "runtime/cpu/GemmPairs.h"
 #include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
 
@@ -210,7 +211,7 @@ public:
         dbias(dbias), depth(p.headDim), chunk(attentionChunk(p)),
         perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
         inPlace(p.type == DType::F32), batch(batch), kvHead(kvHead),
-        firstHead(kvHead * perKey) {}
+        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth) {}
 
   void run() {
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
@@ -237,8 +238,8 @@ private:
         whole.k.shifted(batch * p.k.batch + kvHead * p.k.head).at(s0, 0);
     const gemm::Matrix vRows =
         whole.v.shifted(batch * p.v.batch + kvHead * p.v.head).at(s0, 0);
-    gemm::packA(kRows, here, depth, m.keysRows);
-    gemm::packA(vRows, here, depth, m.valuesRows);
+    overDepth.packLeft(kRows, here, m.keysRows);
+    overDepth.packLeft(vRows, here, m.valuesRows);
     gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
     const StoredRows dkTo = whole.dk.shifted(dkAt(p, batch, s0, kvHead));
     const StoredRows dvTo = whole.dv.shifted(dkAt(p, batch, s0, kvHead));
@@ -274,13 +275,8 @@ private:
       return;
     }
     packPanel(head, q0, queries);
-    for (int64_t r = 0; r < keys; r += kPanelM) {
-      const int64_t rows = std::min<int64_t>(kPanelM, here - r);
-      gemm::inner(rows, kPanelN, depth, m.keysRows + r * depth, m.queryPanel,
-                  m.probabilities + r * kPanelN, kPanelN, false, nullptr);
-      gemm::inner(rows, kPanelN, depth, m.valuesRows + r * depth, m.doutPanel,
-                  m.gradients + r * kPanelN, kPanelN, false, nullptr);
-    }
+    overDepth.multiply(keys, here, m.keysRows, m.queryPanel, m.probabilities);
+    overDepth.multiply(keys, here, m.valuesRows, m.doutPanel, m.gradients);
     const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
     cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
     const bool dropout = p.dropout > 0;
@@ -323,8 +319,8 @@ private:
     const int64_t next = std::min<int64_t>(kPanelN, p.queries - q0 - queries);
     for (const gemm::Matrix &rows : {qRows, gRows, oRows})
       askFor(rows.at(kPanelN, 0), next, depth);
-    gemm::packB(qRows.transposed(), depth, queries, m.queryPanel);
-    gemm::packB(gRows.transposed(), depth, queries, m.doutPanel);
+    overDepth.packRight(qRows.transposed(), queries, m.queryPanel);
+    overDepth.packRight(gRows.transposed(), queries, m.doutPanel);
     for (int64_t d = 0; d < depth; d += kPanelN) {
       const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
       gemm::packB(qRows.at(0, d), queries, wide, m.queryRows + d * kPanelN);
@@ -358,6 +354,7 @@ private:
   const int64_t queryStride; // of out and dout
   const bool inPlace;
   const int64_t batch, kvHead, firstHead;
+  const gemm::PanelProducts overDepth; // with the keys and values
 };
 
 } // namespace

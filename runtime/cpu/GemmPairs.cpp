@@ -8,6 +8,16 @@ namespace tmc::gemm {
 bool knowsPairs() { return false; }
 bool pairsAreFaster() { return false; }
 void runPairs(Stream &, const Problem &, void *) { __builtin_unreachable(); }
+void packPairsA(const Matrix &, int64_t, int64_t, float *) {
+  __builtin_unreachable();
+}
+void packPairsB(const Matrix &, int64_t, int64_t, float *) {
+  __builtin_unreachable();
+}
+void innerPairs(int64_t, int64_t, int64_t, const float *, const float *,
+                float *, int64_t) {
+  __builtin_unreachable();
+}
 } // namespace tmc::gemm
 
 #else
@@ -146,6 +156,21 @@ bool pairsAreFaster() {
 
 void runPairs(Stream &stream, const Problem &problem, void *scratch) {
   runWith<Pairs>(stream, problem, scratch);
+}
+
+void packPairsA(const Matrix &a, int64_t m, int64_t k, float *to) {
+  Pairs::packA(a, m, k, to);
+}
+
+void packPairsB(const Matrix &b, int64_t k, int64_t n, float *to) {
+  Pairs::packB(b, k, n, to);
+}
+
+void innerPairs(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                float *c, int64_t ldc) {
+  Ahead none;
+  kInnerTable<Pairs>[m - 1](n, (k + 1) / 2, a, {b, kPanelN, nullptr}, c, ldc,
+                            false, nullptr, none);
 }
 
 } // namespace tmc::gemm

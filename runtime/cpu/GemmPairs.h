@@ -37,6 +37,50 @@ bool pairsAreFaster();
 void runPairs(Stream &stream, const Problem &problem, void *scratch);
 void runSingles(Stream &stream, const Problem &problem, void *scratch);
 
+/// Gemm.h's packA, packB and inner in pairs: ceil(k / 2) packed elements deep.
+/// They require `knowsPairs()`.
+void packPairsA(const Matrix &a, int64_t m, int64_t k, float *to);
+void packPairsB(const Matrix &b, int64_t k, int64_t n, float *to);
+void innerPairs(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                float *c, int64_t ldc);
+
+/// Products of a packed a with packed panels of b for kernels of their own. If
+/// the elements of both are bf16, pairs of them are multiplied where that is
+/// faster, and denormals are zeros on all processors.
+class PanelProducts {
+public:
+  /// k: the depth of the products.
+  PanelProducts(bool isBF16, int64_t k)
+      : isBF16(isBF16), inPairs(isBF16 && pairsAreFaster()), k(k),
+        depth(inPairs ? (k + 1) / 2 : k) {}
+
+  void packLeft(const Matrix &a, int64_t m, float *to) const {
+    (inPairs ? packPairsA : packA)(a, m, k, to);
+  }
+  void packRight(const Matrix &b, int64_t n, float *to) const {
+    (inPairs ? packPairsB : packB)(b, k, n, to);
+  }
+  /// c [rows, kPanelN] = the first rows of a, which has `m` rows, times a panel
+  /// of b; whole panels of rows.
+  void multiply(int64_t rows, int64_t m, const float *a, const float *b,
+                float *c) const {
+    const simd::DenormalMode mode(isBF16);
+    for (int64_t r = 0; r < rows; r += kPanelM) {
+      const int64_t height = m - r < kPanelM ? m - r : kPanelM;
+      const float *panel = a + r * depth;
+      float *to = c + r * kPanelN;
+      if (inPairs)
+        innerPairs(height, kPanelN, k, panel, b, to, kPanelN);
+      else
+        inner(height, kPanelN, k, panel, b, to, kPanelN, false, nullptr);
+    }
+  }
+
+private:
+  bool isBF16, inPairs;
+  int64_t k, depth;
+};
+
 } // namespace tmc::gemm
 
 #endif // TMC_RUNTIME_CPU_GEMMPAIRS_H
