@@ -202,6 +202,34 @@ TEST(GemmPairs, PairsAddBiasesAndOntoWhatIsThere) {
   }
 }
 
+/// Panels of kernels of their own: the bits of the plain loop, whichever way
+/// they are multiplied.
+TEST(GemmPairs, PanelsOfBF16GiveTheBitsOfFloats) {
+  using gemm::kPanelM, gemm::kPanelN;
+  constexpr Case how{DType::BF16, false};
+  constexpr int64_t m = 2 * kPanelM + 3;
+  int64_t flushedSums = 0;
+  for (int64_t k : {1, 31, 64, 129})
+    for (int64_t n : {5, int(kPanelN)}) {
+      const Typed a(how.type, wideFloats(m * k, 1));
+      const Typed b(how.type, wideFloats(n * k, 2)); // column after column
+      test::Floats left(m * k), right(k * kPanelN), c(m * kPanelN);
+      const gemm::PanelProducts panels(true, k);
+      panels.packLeft({a.get(), k, 1, how.type}, m, left.get());
+      panels.packRight({b.get(), 1, k, how.type}, n, right.get());
+      panels.multiply(m, m, left.get(), right.get(), c.get());
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          const float want =
+              plain(oneByOne, {a, how, i * k, 1}, {b, how, j * k, 1}, k);
+          flushedSums += want == 0;
+          ASSERT_EQ(std::memcmp(&want, &c[i * kPanelN + j], 4), 0)
+              << k << ", " << n << ": " << i << ", " << j;
+        }
+    }
+  EXPECT_GT(flushedSums, 10);
+}
+
 TEST(GemmPairs, OnlyFactorsOfBF16AreFlushed) {
   const Typed a(DType::F16, test::Floats(1, 0x1p-14f));
   const test::Floats b(1, 0x1p-120f);
