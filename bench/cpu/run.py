@@ -26,6 +26,7 @@ LR, DECAY = 3e-4, 0.01
 TRAJECTORY = 10  # steps whose losses are compared
 MODELS = {"nodropout": ("gpt2-124m-nodropout.onnx", 0.0), "dropout": ("gpt2-124m.onnx", 0.1)}
 GIB = 1 << 30
+PRODUCTS = ("Matmul", "Conv", "LinearCrossEntropy")  # families of kernels
 
 
 def weights(python, path):
@@ -44,8 +45,8 @@ save_file({{k: v.detach().contiguous() for k, v in values.items()}}, {path!r})
 
 class Worker:
     def __init__(self, python, spec, scratch):
-        self.name = spec["system"]
-        path = os.path.join(scratch, f"{spec['system']}.json")
+        self.name = spec.get("name", spec["system"])
+        path = os.path.join(scratch, f"{self.name}.json")
         with open(path, "w") as file:
             json.dump(spec, file)
         threads = str(spec["threads"])
@@ -83,15 +84,15 @@ def compile_step(tmc, variant, batch, sequence, scratch, extra):
         return directory, json.load(file), seconds
 
 
-def own_products(directory, tokens, threads, scratch):
-    """The step's time over the time of its own matrix products alone, by its own profile: of each launch
+def own_products(directory, data, threads, scratch):
+    """The step's time over the time of its own products alone, by its own profile: of each launch
     the fastest of several runs, so that a busy moment of the machine counts for neither."""
     path = os.path.join(scratch, "profile.json")
-    subprocess.run([os.path.join(directory, "train"), "--data", tokens, "--steps", "6", "--quiet", "--init", "random:0",
+    subprocess.run([os.path.join(directory, "train"), *(f"--data={x}" for x in data), "--steps", "6", "--quiet", "--init", "random:0",
                     "--threads", str(threads), "--profile=" + path], check=True, stdout=subprocess.DEVNULL)
     with open(path) as file:
         launches = json.load(file)["launches"]
-    products = [x for x in launches if x["family"] == "Matmul" or x["family"].startswith("LinearCrossEntropy")]
+    products = [x for x in launches if x["family"].startswith(PRODUCTS)]
     seconds = sum(x["least_seconds"] for x in products)
     return dict(products_seconds=seconds, products_gflops=sum(x["flops"] for x in products) / seconds / 1e9,
                 step_over_products=sum(x["least_seconds"] for x in launches) / seconds)
@@ -144,7 +145,7 @@ def measure(options, variant, batch, sequence, threads, scratch):
     losses, result["systems"] = take_turns(workers, options.steps, options.rounds)
     if "tmc" in result["systems"]:
         directory = os.path.join(scratch, f"{variant}-{batch}x{sequence}")
-        result["systems"]["tmc"].update(own_products(directory, base["tokens"], threads, scratch))
+        result["systems"]["tmc"].update(own_products(directory, [base["tokens"]], threads, scratch))
     if "eager" in losses and MODELS[variant][1] == 0:
         for name, values in losses.items():
             pairs = zip(values[:TRAJECTORY], losses["eager"][:TRAJECTORY])

@@ -8,6 +8,7 @@ The process ends with its input.
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -66,14 +67,19 @@ def token_batches():
         position += size
 
 
-def image_batches():
-    """Images and labels of the file, batch after batch."""
-    size, labels = SPEC["batch"] * 3 * SPEC["size"] ** 2 * 4, SPEC["batch"] * 8
-    with open(SPEC["images"], "rb") as file:
+def stored_batches():
+    """The batches of the file, one after another: of each the inputs, by name."""
+    with open(SPEC["batches"], "rb") as file:
         data = file.read()
+    inputs = [(name, kind, shape, math.prod(shape) * (8 if kind == "int64" else 4)) for name, kind, shape in SPEC["inputs"]]
     while True:
-        for at in range(0, len(data), size + labels):
-            yield dict(image=data[at:at + size], label=data[at + size:at + size + labels])
+        at = 0
+        while at < len(data):
+            batch = {}
+            for name, _, _, size in inputs:
+                batch[name] = data[at:at + size]
+                at += size
+            yield batch
 
 
 class Torch:
@@ -129,24 +135,24 @@ class Gpt2(Torch):
         return self.forward(input_ids=ids, labels=ids, use_cache=False).loss
 
 
-class Resnet(Torch):
-    """torchvision's ResNet-50, as it is or with channels last."""
+class Kind(Torch):
+    """A model of models.py, as it is or with channels last."""
 
     def make(self):
-        import torchvision
+        import models
         from safetensors.torch import load_file
         MEMORY.start()
         self.format = self.torch.channels_last if SPEC["system"] == "channels-last" else self.torch.contiguous_format
-        self.model = torchvision.models.resnet50().train()
+        self.model, _ = models.make(SPEC["model"])
         self.model.load_state_dict(load_file(SPEC["weights"]), strict=False)
         self.model.to(memory_format=self.format)
 
     def inputs(self, batch):
-        image = self.tensor(batch["image"], self.torch.float32, SPEC["batch"], 3, SPEC["size"], SPEC["size"])
-        return image.contiguous(memory_format=self.format), self.tensor(batch["label"], self.torch.int64, SPEC["batch"])
+        tensors = {name: self.tensor(batch[name], getattr(self.torch, kind), *shape) for name, kind, shape in SPEC["inputs"]}
+        return {name: t.contiguous(memory_format=self.format) if t.dim() == 4 else t for name, t in tensors.items()}
 
     def loss(self, batch):
-        return self.torch.nn.functional.cross_entropy(self.forward(batch[0]), batch[1])
+        return self.forward(**batch)
 
 
 class Tmc:
@@ -168,10 +174,9 @@ class Tmc:
 
 
 def main():
-    os.nice(5)
-    images = "images" in SPEC
-    system = Tmc() if SPEC["system"] == "tmc" else Resnet() if images else Gpt2()
-    source = image_batches() if images else token_batches()
+    stored = "batches" in SPEC
+    system = Tmc() if SPEC["system"] == "tmc" else Kind() if stored else Gpt2()
+    source = stored_batches() if stored else token_batches()
     first = True
     for line in sys.stdin:
         command = json.loads(line)
