@@ -4,9 +4,8 @@
 // into pieces for threads, since Gemm.h cuts only columns. Each piece is a
 // product on one thread.
 //
-//   forward, input gradient   pieces of rows; the order of additions is
-//   Gemm.h's filter gradient           parts of the sum, which are added in
-//   order
+//   forward, input gradient   rows, in Gemm.h's order of additions
+//   filter gradient           parts of the sum, which are added in order
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVPOINTWISE_H
