@@ -142,8 +142,12 @@ public:
   void observeWork(WorkObserver *observer) override {
     queues_.observe(observer);
   }
-  Status synchronize() override {
+  Status synchronize(StepNumbers *numbers = nullptr) override {
     queues_.drain();
+    if (numbers)
+      for (Number &number : *numbers)
+        if (number.at)
+          std::memcpy(&number.bits, number.at, size_t(number.bytes));
     return queues_.takeFault();
   }
 

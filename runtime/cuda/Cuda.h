@@ -29,6 +29,15 @@ struct DeviceFault {
   int64_t row, value, limit;
 };
 
+/// One copy brings it to the host at the end of a step.
+struct DeviceReport {
+  DeviceFault fault;
+  uint64_t numbers[kStepNumbers];
+};
+/// Queues one kernel that writes the bits of the numbers to `to`.
+void gatherNumbers(cudaStream_t stream, const StepNumbers &numbers,
+                   uint64_t *to);
+
 /// Pinned host memory for transfers.
 struct Staging;
 
@@ -64,14 +73,14 @@ public:
     queues_->observe(observer);
   }
   DeviceTimer *timeLaunches() override;
-  Status synchronize() override;
+  Status synchronize(StepNumbers *numbers = nullptr) override;
   /// The arena's size: the driver doesn't report which part was touched.
   int64_t highWaterBytes(SpaceKind space) const override {
     return arenaBytes_[space];
   }
 
   /// Kernels report an index outside its table here.
-  DeviceFault *fault() const { return fault_; }
+  DeviceFault *fault() const { return &report_->fault; }
   int64_t multiprocessors() const { return multiprocessors_; }
   /// Shared memory of a block, in bytes: 64 KiB on sm_75, at least 99 KiB on
   /// later cards.
@@ -102,7 +111,7 @@ private:
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<CudaQueues> queues_;
   std::unique_ptr<Staging> staging_;
-  DeviceFault *fault_ = nullptr;
+  DeviceReport *report_ = nullptr; // in device memory
   PerSpace<char *> arenas_;
   PerSpace<int64_t> arenaBytes_;
   PerSpace<size_t> mappedBytes_; // of arenas in the host's memory

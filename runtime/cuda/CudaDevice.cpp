@@ -7,6 +7,9 @@
 //
 //   host memory -> slot 0..3 (pinned) -> arena      in the stream's order
 //
+// The end of a step has one wait: a kernel puts the step's numbers beside the
+// fault word, and one copy brings both to pinned memory.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Cuda.h"
@@ -27,6 +30,7 @@ namespace cuda {
 namespace {
 constexpr int kSlots = 4;
 constexpr int64_t kSlotBytes = 4 << 20;
+constexpr int64_t kStagingBytes = kSlots * kSlotBytes + sizeof(DeviceReport);
 /// All bits set: a NaN in every float type, minus one in every integer type.
 constexpr int kPoison = 0xff;
 
@@ -52,6 +56,10 @@ struct Staging {
   char *slots = nullptr;
   cudaEvent_t done[kSlots] = {};
   int next = 0;
+
+  DeviceReport *report() const {
+    return reinterpret_cast<DeviceReport *>(slots + kSlots * kSlotBytes);
+  }
 };
 
 CudaDevice::CudaDevice(const DeviceOptions &options) : options_(options) {}
@@ -70,7 +78,7 @@ CudaDevice::~CudaDevice() {
         (void)cudaEventDestroy(event);
     (void)cudaFreeHost(staging_->slots);
   }
-  (void)cudaFree(fault_);
+  (void)cudaFree(report_);
   (void)cudaFree(arenas_.device());
   for (auto [space, arena] : arenas_) {
     if (!mappedBytes_[space.kind])
@@ -139,9 +147,9 @@ Status CudaDevice::open() {
   staging_ = std::make_unique<Staging>();
   if (cudaError_t e =
           cudaHostAlloc(reinterpret_cast<void **>(&staging_->slots),
-                        size_t(kSlots * kSlotBytes), cudaHostAllocDefault);
+                        size_t(kStagingBytes), cudaHostAllocDefault);
       e != cudaSuccess)
-    return worldError("can't pin " + std::to_string(kSlots * kSlotBytes) +
+    return worldError("can't pin " + std::to_string(kStagingBytes) +
                           " bytes of host memory",
                       e);
   for (cudaEvent_t &event : staging_->done)
@@ -151,10 +159,10 @@ Status CudaDevice::open() {
       return worldError("can't create an event", e);
 
   if (cudaError_t e =
-          cudaMalloc(reinterpret_cast<void **>(&fault_), sizeof(DeviceFault));
+          cudaMalloc(reinterpret_cast<void **>(&report_), sizeof *report_);
       e != cudaSuccess)
     return worldError("can't allocate device memory", e);
-  if (cudaError_t e = cudaMemsetAsync(fault_, 0, sizeof(DeviceFault), native_);
+  if (cudaError_t e = cudaMemsetAsync(report_, 0, sizeof *report_, native_);
       e != cudaSuccess)
     return worldError("can't write device memory", e);
   if (cudaError_t e = cudaStreamSynchronize(native_); e != cudaSuccess)
@@ -295,20 +303,28 @@ DeviceTimer *CudaDevice::timeLaunches() {
   return timer.get();
 }
 
-Status CudaDevice::synchronize() {
-  queues_->drain();
-  DeviceFault fault{};
-  download(&fault, fault_, sizeof fault);
-  check(cudaStreamSynchronize(native_), "the step");
+Status CudaDevice::synchronize(StepNumbers *numbers) {
+  queues_->join();
+  if (numbers)
+    gatherNumbers(native_, *numbers, report_->numbers);
+  DeviceReport &report = *staging_->report();
+  check(cudaMemcpyAsync(&report, report_, sizeof report, cudaMemcpyDefault,
+                        native_),
+        "the end of a step");
+  queues_->finish();
   check(cudaGetLastError(), "a launch");
   if (!error_)
     return error_;
   if (Status s = queues_->takeFault(); !s)
     return s;
-  if (fault.set) {
+  if (numbers)
+    for (int i = 0; i < kStepNumbers; ++i)
+      (*numbers)[size_t(i)].bits = report.numbers[i];
+  if (const DeviceFault &fault = report.fault; fault.set) {
     if (!stream_->fault.set)
       stream_->fault = {true, fault.row, fault.value, fault.limit};
-    check(cudaMemsetAsync(fault_, 0, sizeof(DeviceFault), native_), "a fault");
+    check(cudaMemsetAsync(&report_->fault, 0, sizeof fault, native_),
+          "a fault");
   }
   return Status::ok();
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <new>
 #include <thread>
+#include <utility>
 
 namespace tmc::cuda {
 
@@ -54,6 +55,8 @@ CudaQueues::~CudaQueues() {
   for (Event &event : events_)
     if (event.native)
       (void)cudaEventDestroy(event.native);
+  if (joined_)
+    (void)cudaEventDestroy(joined_);
   for (auto [engine, stream] : streams_)
     if (engine.copies && stream)
       (void)cudaStreamDestroy(stream);
@@ -76,11 +79,14 @@ Status CudaQueues::start(const QueueNeeds &needs,
     if (engine.copies && !isThread(engine.kind))
       if (cudaError_t e = stream(its); e != cudaSuccess)
         return worldError("can't create a stream for copies", e);
+  auto event = [](cudaEvent_t &made) {
+    return cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
+  };
+  if (cudaError_t e = event(joined_); e != cudaSuccess)
+    return worldError("can't create an event", e);
   events_.resize(size_t(std::max(needs.events, 0)));
-  for (Event &event : events_)
-    if (cudaError_t e =
-            cudaEventCreateWithFlags(&event.native, cudaEventDisableTiming);
-        e != cudaSuccess)
+  for (Event &its : events_)
+    if (cudaError_t e = event(its.native); e != cudaSuccess)
       return worldError("can't create an event", e);
   if (cudaError_t e =
           cudaHostAlloc(reinterpret_cast<void **>(&counters_),
@@ -142,6 +148,7 @@ void CudaQueues::copy(int64_t launch, EngineKind engine, int64_t to,
                       int64_t from, int64_t bytes) {
   if (isThread(engine))
     return ThreadQueues::copy(launch, engine, to, from, bytes);
+  isAhead_[engine] = streams_[engine] != nullptr;
   if (!streams_[engine]) {
     context_.fault.set(unnamedEngine(engine));
   } else if (!context_.fault.isSet()) {
@@ -227,13 +234,33 @@ void CudaQueues::beforeWaiting() {
       check(cudaStreamSynchronize(teller.stream), "the step");
 }
 
-void CudaQueues::drain() {
+void CudaQueues::join() {
+  // One stream after the other, so that one event is enough.
+  bool isRecorded = false;
+  auto wait = [&](cudaStream_t stream) {
+    if (isRecorded)
+      check(cudaStreamWaitEvent(stream, joined_, 0), "a wait for an event");
+  };
+  for (auto [engine, stream] : streams_) {
+    if (!std::exchange(isAhead_[engine.kind], false))
+      continue;
+    wait(stream);
+    check(cudaEventRecord(joined_, stream), "an event of a stream");
+    isRecorded = true;
+  }
+  wait(streams_[EngineKind::Compute]);
+}
+
+void CudaQueues::finish() {
   // Streams first: they raise the counters that threads wait for.
-  for (cudaStream_t stream : streams_.of)
-    if (stream)
-      check(cudaStreamSynchronize(stream), "the step");
+  check(cudaStreamSynchronize(streams_[EngineKind::Compute]), "the step");
   beforeWaiting();
   drainThreads();
+}
+
+void CudaQueues::drain() {
+  join();
+  finish();
 }
 
 } // namespace tmc::cuda

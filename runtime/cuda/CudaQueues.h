@@ -41,6 +41,10 @@ public:
 
   void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
             int64_t bytes) override;
+  /// Makes compute wait for the copies that are queued.
+  void join();
+  /// Blocks the caller until compute and all threads are idle.
+  void finish();
   void drain() override;
 
 private:
@@ -76,6 +80,8 @@ private:
   Stream hostStream_;
   PerEngine<cudaStream_t> streams_; // of compute and the copies
   std::vector<Event> events_;
+  cudaEvent_t joined_ = nullptr; // of join()
+  PerEngine<bool> isAhead_;      // of copies: since the last join()
   PerEngine<Teller> tellers_;
   char *counters_ = nullptr; // of the threads, in pinned memory
   WaitValue waitValue_ = nullptr;

@@ -14,6 +14,7 @@
 #include "runtime/step/AlgorithmChoice.h"
 #include "runtime/step/DeviceTimer.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,6 +60,16 @@ struct QueueNeeds {
   int64_t depth = 0;
   SwapFile *file = nullptr; // where engines read and write
 };
+
+/// A number in the device's arena, and its bits when a step was over.
+struct Number {
+  const void *at = nullptr; // null: it isn't read
+  int64_t bytes = 0;        // 4 or 8
+  uint64_t bits = 0;
+};
+/// The numbers that the end of a step brings to the host.
+constexpr int kStepNumbers = 5;
+using StepNumbers = std::array<Number, kStepNumbers>;
 
 /// "an arena of 4096 bytes", "a host arena of 4096 bytes"
 inline std::string arenaText(SpaceKind space, int64_t bytes) {
@@ -116,8 +127,9 @@ public:
   /// call returns. The device owns the timer.
   virtual DeviceTimer *timeLaunches() { return nullptr; }
   /// Waits for all engines and returns their first error. Afterwards
-  /// compute().fault holds the index faults of kernels.
-  virtual Status synchronize() = 0;
+  /// compute().fault holds the index faults of kernels, and `numbers`, if not
+  /// null, the bits that the engines left.
+  virtual Status synchronize(StepNumbers *numbers = nullptr) = 0;
 
   /// Bytes of the arena that were ever touched, rounded up to pages (cpu), or
   /// the arena's size where touched pages can't be counted (cuda).

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace tmc {
@@ -215,26 +214,8 @@ static Status returnStates(const StepProgram &program, const Homes &homes,
   return Status::ok();
 }
 
-/// The number that tensor `index` holds; NaN if the program has none (-1) or it
-/// can't be read.
-static double scalar(const StepProgram &program, const Homes &homes,
-                     int64_t index) {
-  if (index < 0)
-    return std::numeric_limits<double>::quiet_NaN();
-  const TensorInfo &tensor = program.tensors[index];
-  double value = 0;
-  float narrow = 0;
-  const bool isWide = tensor.type == DType::F64;
-  const Status read =
-      homes.read(tensor, 0, isWide ? static_cast<void *>(&value) : &narrow,
-                 isWide ? 8 : 4);
-  if (!read)
-    return std::numeric_limits<double>::quiet_NaN();
-  return isWide ? value : double(narrow);
-}
-
 Step::Step(const StepProgram &program, const StepOptions &options)
-    : program_(program), options_(options),
+    : program_(program), options_(options), figures_(program),
       given_(size_t(program.tensorCount)) {}
 
 Step::~Step() {
@@ -298,6 +279,7 @@ Status Step::prepare() {
     return s;
   if (Status s = startQueues(program_, *device_, file_.get()); !s)
     return s;
+  figures_.place(*device_);
   if (options_.poison || options_.checkFinite) {
     observer_ = std::make_unique<Observer>(*this, options_.poison,
                                            options_.checkFinite);
@@ -345,10 +327,12 @@ Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
   if (Status s = checkRange(tensor, data); !s)
     return s;
   if (tensor.role == Role::Param || tensor.role == Role::State ||
-      tensor.role == Role::Moment)
+      tensor.role == Role::Moment) {
+    figures_.forget();
     if (!std::exchange(started_, true))
       if (Status s = values::startOptimizer(program_, homes()); !s)
         return s;
+  }
   if (Status s = homes().write(tensor, 0, data, bytes); !s)
     return s;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
@@ -463,7 +447,8 @@ Status Step::run(double &loss) {
     if (Status s = timer_->start(); !s)
       return s;
   program_.run(device_->queues(), kernels_);
-  const Status done = device_->synchronize();
+  figures_.forget();
+  const Status done = device_->synchronize(&figures_.numbers());
   lastSeconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -486,12 +471,12 @@ Status Step::run(double &loss) {
   if (observer_ && !observer_->bad())
     return observer_->bad();
 
-  loss = scalar(program_, homes(), program_.lossTensor);
-  gradNorm_ = scalar(program_, homes(), program_.gradNormTensor);
-  lossScale_ = scalar(program_, homes(), program_.lossScaleTensor);
+  figures_.finish(homes());
+  loss = figures_.number(Figures::Loss);
   ++steps_;
   ++batches_;
-  if (program_.skipsNonFinite && !std::isfinite(gradNorm_)) {
+  if (program_.skipsNonFinite &&
+      !std::isfinite(figures_.number(Figures::GradNorm))) {
     ++skipped_;
     if (Status s = returnStates(program_, homes(), kept_); !s)
       return s;
@@ -517,20 +502,13 @@ StepStatistics Step::statistics() const {
   s.largestAllocationBytes = largestAllocation_;
   s.steps = steps_;
   s.lastStepSeconds = lastSeconds_;
-  s.gradNorm = gradNorm_;
-  s.lossScale = lossScale_;
-  auto count = [&](int64_t index) {
-    int64_t number = 0;
-    (void)homes()
-        .read(program_.tensors[index], 0, &number, sizeof number)
-        .isOk();
-    return number;
-  };
-  s.skippedSteps = skipped_;
-  if (program_.updateCountTensor >= 0)
-    s.skippedSteps = steps_ - count(program_.updateCountTensor);
-  if (program_.saturationsTensor >= 0)
-    s.saturations = count(program_.saturationsTensor);
+  s.gradNorm = figures_.number(Figures::GradNorm);
+  s.lossScale = figures_.number(Figures::LossScale);
+  s.skippedSteps = figures_.has(Figures::UpdateCount)
+                       ? steps_ - figures_.count(Figures::UpdateCount, homes())
+                       : skipped_;
+  if (figures_.has(Figures::Saturations))
+    s.saturations = figures_.count(Figures::Saturations, homes());
   return s;
 }
 

@@ -16,6 +16,7 @@
 
 #include "runtime/kernels/Status.h"
 #include "runtime/step/Device.h"
+#include "runtime/step/Figures.h"
 #include "runtime/step/Homes.h"
 #include "runtime/step/Profile.h"
 #include "runtime/step/Program.h"
@@ -140,6 +141,7 @@ private:
   /// If the device times launches for the profile or the trace.
   DeviceTimer *timer_ = nullptr;
   void *kernels_ = nullptr;
+  Figures figures_;
   bool started_ = false;
   std::vector<bool> given_; // by tensor: whether it was written
   /// The reason why the values are lost, if a step failed in its middle.
@@ -148,7 +150,7 @@ private:
   int64_t steps_ = 0, batches_ = 0;
   int64_t skipped_ = 0;                 // of a program with skipsNonFinite
   std::vector<std::vector<char>> kept_; // of states, in their order
-  double lastSeconds_ = 0, gradNorm_ = 0, lossScale_ = 0;
+  double lastSeconds_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
   mutable PerSpace<int64_t> highWater_;
   mutable int64_t highWaterSteps_ = -1;

@@ -403,6 +403,7 @@ Status Step::finishValues() {
     if (isValue(program_.tensors[i]))
       given_[size_t(i)] = true;
   started_ = true;
+  figures_.forget();
   lost_ = Status::ok();
   return Status::ok();
 }

@@ -13,6 +13,9 @@
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Optimizer.h"
 
+#include <bit>
+#include <cstring>
+
 using namespace tmc;
 using namespace tmc::test;
 
@@ -116,6 +119,60 @@ TEST(CudaDevice, FaultsAreToldOnce) {
   device->compute().fault = {};
   ASSERT_TRUE(device->synchronize());
   EXPECT_FALSE(device->compute().fault.set);
+}
+
+TEST(CudaDevice, TheEndOfAStepIsOneCopyAndOneWait) {
+  auto device = makeDevice(1);
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Device, 4096));
+  ASSERT_TRUE(device->allocateArena(SpaceKind::Host, 4096));
+  QueueNeeds needs;
+  needs.engines[EngineKind::DeviceToHost] = true;
+  needs.events = 1;
+  ASSERT_TRUE(device->startQueues(needs));
+  char *arena = device->arena(SpaceKind::Device);
+  Embedding kernel({.type = DType::F32,
+                    .indexType = DType::I64,
+                    .vocabulary = 4,
+                    .channels = 3,
+                    .rows = 2,
+                    .scratchBytes = 0});
+  ASSERT_TRUE(kernel.prepare(*device));
+  Floats table(12, 1.0f), out(6);
+  Longs index(2, 9);
+  auto calls = [](const char *call) { return emulator::callsOf(call); };
+  for (int step = 1; step < 4; ++step) {
+    const float loss = 0.5f * float(step);
+    const double norm = 0.25 * step;
+    const int64_t count = int64_t(step) << 40;
+    device->upload(arena, &loss, sizeof loss);
+    device->upload(arena + 64, &norm, sizeof norm);
+    device->upload(arena + 128, &count, sizeof count);
+    StepNumbers numbers;
+    numbers[0] = {arena, 4};
+    numbers[1] = {arena + 64, 8};
+    numbers[4] = {arena + 128, 8};
+    if (step == 2)
+      kernel.run(device->compute(), {table, index}, {out}, nullptr);
+    Queues &queues = device->queues();
+    queues.record(EngineKind::Compute, 0);
+    queues.wait(EngineKind::DeviceToHost, 0);
+    queues.copy(0, EngineKind::DeviceToHost, 0, 128, sizeof count);
+    const int64_t waits = calls("cudaStreamSynchronize"),
+                  copies = calls("cudaMemcpyAsync"),
+                  others = calls("cudaEventSynchronize");
+    ASSERT_TRUE(device->synchronize(&numbers));
+    EXPECT_EQ(calls("cudaStreamSynchronize") - waits, 1);
+    EXPECT_EQ(calls("cudaMemcpyAsync") - copies, 1);
+    EXPECT_EQ(calls("cudaEventSynchronize") - others, 0);
+    EXPECT_EQ(std::bit_cast<float>(uint32_t(numbers[0].bits)), loss);
+    EXPECT_EQ(std::bit_cast<double>(numbers[1].bits), norm);
+    EXPECT_EQ(int64_t(numbers[4].bits), count);
+    // The copy to the host is over, too.
+    EXPECT_EQ(std::memcmp(device->arena(SpaceKind::Host), &count, sizeof count),
+              0);
+    EXPECT_EQ(device->compute().fault.set, step == 2);
+    device->compute().fault = {};
+  }
 }
 
 /// What sm_75 has no room for is refused before a step, with a way out.

@@ -90,6 +90,7 @@ def run(command, **more):
 class Work:
     """What the card does from here on, by the emulator's counts."""
     COUNTS = {"device_launches": "tmc_emulator_kernels", "unaligned_products": "tmc_emulator_unaligned_products"}
+    BESIDE = {"device_launches": 1}  # At the end of a step: it gathers what the host reads.
 
     def __init__(self, step):
         self.counts = {key: getattr(step.api, name) for key, name in self.COUNTS.items()}
@@ -103,7 +104,7 @@ class Work:
             plan = json.load(file)
         bad = 0
         for key, count in self.counts.items():
-            made = count() - self.before[key]
+            made = count() - self.before[key] - self.BESIDE.get(key, 0)
             if made != plan[key]:
                 print(f"{key}: the plan says {plan[key]}, the step did {made}")
                 bad += 1
