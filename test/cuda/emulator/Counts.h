@@ -19,6 +19,22 @@ struct Counts {
   int64_t unalignedProducts = 0;
   /// By the ways of CublasLtAlgorithm.h.
   int64_t productsByWay[3] = {};
+  int64_t graphs = 0; // launches of graphs; their kernels count, too
+
+  Counts &add(const Counts &other, int64_t sign) {
+    kernels += sign * other.kernels;
+    unalignedProducts += sign * other.unalignedProducts;
+    for (int way = 0; way < 3; ++way)
+      productsByWay[way] += sign * other.productsByWay[way];
+    graphs += sign * other.graphs;
+    return *this;
+  }
+  Counts operator+(const Counts &other) const {
+    return Counts(*this).add(other, 1);
+  }
+  Counts operator-(const Counts &other) const {
+    return Counts(*this).add(other, -1);
+  }
 };
 Counts &counts();
 
@@ -28,6 +44,7 @@ extern "C" {
 int64_t tmc_emulator_kernels();
 int64_t tmc_emulator_unaligned_products();
 int64_t tmc_emulator_products_by_way(int way);
+int64_t tmc_emulator_graphs();
 }
 
 #endif // TMC_TEST_CUDA_EMULATOR_COUNTS_H

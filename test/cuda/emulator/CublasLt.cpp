@@ -613,7 +613,9 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                           readElement(beta, call.op.scale, 0)};
   ++counts().kernels;
   counts().unalignedProducts += call.missesTensorCores(at);
-  queueWork(stream, "cublasLtMatmul",
+  const WorkKey key = keyOf(call.hash(), *way, operands, workspace,
+                            call.op.bias, call.op.scaleA, call.op.scaleB);
+  queueWork(stream, "cublasLtMatmul", key,
             [=] { runProduct(call, *way, operands, workspace, wanted); });
   return CUBLAS_STATUS_SUCCESS;
 }

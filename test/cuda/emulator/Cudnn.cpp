@@ -189,7 +189,10 @@ cudnnStatus_t queueJob(cudnnHandle_t handle, const Job &job, const void *alpha,
     report(FaultKind::Library, 0,
            std::string(job.name) + " by an algorithm that isn't deterministic");
   ++counts().kernels;
-  queueWork(handle->stream, job.name, [=] {
+  const WorkKey key =
+      keyOf(job.first, job.firstCount, job.second, job.secondCount, job.result,
+            job.resultCount, job.name, job.algo, job.workspace);
+  queueWork(handle->stream, job.name, key, [=] {
     auto touches = [&](const void *p, int64_t count, Touch kind,
                        const char *what) {
       const size_t size = job.type == CUDNN_DATA_FLOAT ? 4 : 2;

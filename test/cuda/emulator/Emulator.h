@@ -11,6 +11,7 @@
 //     TensorCore.h mma, ldmatrix and cp.async, behind runtime/cuda's header
 //     Types.h      bf16, fp16 and fp8, rounded as a card does
 //     Streams.h    work queued on streams runs late, in random legal orders
+//     Graphs.h     work that is recorded and queued as a whole
 //     Works.h      which work of two streams happens before which
 //     Memory.h     device and pinned memory, between red zones
 //     CublasLt.cpp, Cudnn.cpp   stand-ins of the libraries
@@ -42,6 +43,9 @@
 #include "test/cuda/emulator/TensorCore.h"
 
 #include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 namespace tmc::emulator {
 
@@ -49,14 +53,25 @@ namespace tmc::emulator {
 /// returns next.
 void queueLaunch(const Launch &launch, cudaStream_t stream);
 
+/// The bytes of those arguments that aren't structures: these have padding.
+template <typename... T> std::string scalarsOf(const T &...arguments) {
+  std::string bytes;
+  auto add = [&](const auto &argument) {
+    if constexpr (std::is_scalar_v<std::decay_t<decltype(argument)>>)
+      bytes.append(reinterpret_cast<const char *>(&argument), sizeof argument);
+  };
+  (add(arguments), ...);
+  return bytes;
+}
+
 template <typename F>
 void launch(const void *kernel, dim3 grid, dim3 block, size_t sharedBytes,
-            cudaStream_t stream, F body) {
+            cudaStream_t stream, F body, std::string scalars) {
   auto kept = std::make_shared<F>(body);
   const void *arguments = kept.get();
   queueLaunch({kernel, grid, block, sharedBytes,
                [](const void *p) { (*static_cast<const F *>(p))(); }, arguments,
-               sizeof(F), kept},
+               sizeof(F), kept, std::move(scalars)},
               stream);
 }
 
@@ -83,9 +98,10 @@ void forget(const void *p, size_t bytes);
 
 // What runtime/cuda/LaunchText.h says for nvcc.
 #define TMC_LAUNCH(kernel, grid, block, sharedBytes, stream, ...)              \
-  tmc::emulator::launch(reinterpret_cast<const void *>(kernel), grid, block,   \
-                        size_t(sharedBytes), stream,                           \
-                        [=] { kernel(__VA_ARGS__); })
+  tmc::emulator::launch(                                                       \
+      reinterpret_cast<const void *>(kernel), grid, block,                     \
+      size_t(sharedBytes), stream, [=] { kernel(__VA_ARGS__); },               \
+      tmc::emulator::scalarsOf(__VA_ARGS__))
 #define TMC_DYNAMIC_SHARED(name)                                               \
   unsigned char *name = tmc::emulator::dynamicShared()
 

@@ -86,6 +86,8 @@ const char *nameOf(FaultKind kind) {
     return "transfer";
   case FaultKind::Resource:
     return "resource";
+  case FaultKind::Stale:
+    return "stale graph";
   }
   return "";
 }

@@ -42,6 +42,7 @@ enum class FaultKind {
   Library,       // a call that a library of NVIDIA's would refuse or spoil
   Transfer,      // host memory used while a queued copy still needs it
   Resource,      // a handle or a piece of memory freed while in use
+  Stale,         // a graph of other work than what would be queued now
 };
 const char *nameOf(FaultKind kind);
 

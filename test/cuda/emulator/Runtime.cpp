@@ -4,6 +4,7 @@
 
 #include "test/cuda/emulator/Counts.h"
 #include "test/cuda/emulator/Emulator.h"
+#include "test/cuda/emulator/Graphs.h"
 #include "test/cuda/emulator/Memory.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Shadow.h"
@@ -40,12 +41,19 @@ int64_t callsOf(const char *call) {
 void setMemoryLimit(size_t bytes) { memoryLimit = bytes; }
 
 void queueLaunch(const Launch &launch, cudaStream_t stream) {
-  lastError =
+  const cudaError_t error =
       shouldFail("launch") ? cudaErrorLaunchFailure : checkLaunch(launch);
-  if (lastError != cudaSuccess)
+  if (error != cudaSuccess) {
+    lastError = error; // until it is asked for
     return;
+  }
   ++counts().kernels;
-  queueWork(stream, "a launch", [launch] { runLaunch(launch); });
+  WorkKey key =
+      keyOf(launch.kernel, launch.grid, launch.block, launch.sharedBytes);
+  key.bytes += launch.scalars;
+  key.kernel = launch.kernel;
+  queueWork(stream, "a launch", std::move(key),
+            [launch] { runLaunch(launch); });
 }
 
 Counts &counts() {
@@ -66,12 +74,16 @@ void forget(const void *p, size_t bytes) {
 
 namespace {
 cudaError_t take(void **to, size_t bytes, MemoryKind kind) {
+  if (breaksCapture())
+    return lastError = cudaErrorStreamCaptureUnsupported;
   *to = allocate(bytes, kind);
   return *to ? cudaSuccess : lastError = cudaErrorMemoryAllocation;
 }
 cudaError_t giveBack(void *p, const char *call) {
   if (!p)
     return cudaSuccess;
+  if (breaksCapture())
+    return lastError = cudaErrorStreamCaptureUnsupported;
   runAll(); // freeing waits for the device
   if (release(p))
     return cudaSuccess;

@@ -67,6 +67,7 @@ struct Launch {
   const void *arguments;
   size_t argumentBytes;
   std::shared_ptr<void> keepsArguments;
+  std::string scalars; // the bytes of those that aren't structures
 };
 /// What cudaGetLastError would say of a launch's configuration.
 cudaError_t checkLaunch(const Launch &launch);

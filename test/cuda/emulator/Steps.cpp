@@ -2,13 +2,15 @@
 
 #include "test/cuda/emulator/Steps.h"
 
+#include "test/cuda/emulator/Graphs.h"
 #include "test/cuda/emulator/Shadow.h"
-#include "test/cuda/emulator/Streams.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tmc::emulator {
@@ -19,10 +21,11 @@ const StepProgram *original = nullptr;
 
 /// The work that one entry of the program queues, and what it may touch. That
 /// is known when the entry is queued: the list says what exists there, whatever
-/// runs beside it.
+/// runs beside it. In a graph an entry runs in many steps.
 struct Scope {
   int64_t launch = -1; // not said yet
-  bool begun = false;
+  uint64_t begun = 0;  // the latest step in which it began
+  uintptr_t arena = 0;
   std::vector<Extent> extents;
   /// What begins to exist with it, unwritten.
   std::vector<std::pair<uintptr_t, size_t>> fresh;
@@ -36,6 +39,8 @@ struct Buffer {
 /// What exists where the list has come to, by its first byte.
 std::map<uintptr_t, Buffer> buffers;
 uintptr_t arena = 0;
+/// Steps that have begun on the device.
+uint64_t steps = 0;
 
 bool isWithin(uintptr_t begin, uintptr_t end) {
   const auto after = buffers.upper_bound(begin);
@@ -100,7 +105,8 @@ void name(Scope &scope, int64_t index) {
 }
 
 void begin(Scope &scope) {
-  scope.begun = true;
+  if (std::exchange(scope.begun, steps) == steps)
+    return;
   for (const auto &[at, bytes] : scope.fresh)
     setWritten(at, bytes, false);
 }
@@ -112,9 +118,9 @@ std::function<void()> wrapWork(std::function<void()> run) {
   return [scope = open, run = std::move(run)] {
     if (scope->launch < 0) // the host waited in the middle of a launch
       return run();
-    if (!scope->begun)
-      begin(*scope);
-    restrictTo(&scope->extents, arena, size_t(original->arenaBytes.device()));
+    begin(*scope);
+    restrictTo(&scope->extents, scope->arena,
+               size_t(original->arenaBytes.device()));
     run();
     restrictTo(nullptr, 0, 0);
   };
@@ -131,12 +137,11 @@ public:
     name(*scope, launch);
     removeDeaths(original->launches[launch]);
     queueWork(static_cast<cudaStream_t>(queues.compute().native()),
-              "the end of a launch", [scope] {
-                if (!scope->begun)
-                  begin(*scope); // it queued nothing
+              "the end of a launch", {}, [scope] {
+                begin(*scope); // if it queued nothing
                 const LaunchInfo &launch = original->launches[scope->launch];
                 for (int i = 0; i < launch.deathCount; ++i)
-                  setWritten(arena + uintptr_t(launch.deaths[i].offset),
+                  setWritten(scope->arena + uintptr_t(launch.deaths[i].offset),
                              size_t(launch.deaths[i].bytes), false);
               });
     finish();
@@ -170,6 +175,7 @@ public:
 private:
   void start() {
     open = std::make_shared<Scope>();
+    open->arena = arena;
     setWrap(wrapWork);
     holdWork(true);
   }
@@ -181,11 +187,12 @@ private:
   LaunchObserver *outer_;
 };
 
-/// At the start of a step only what outlives one exists.
-void startStep(char *at) {
+/// At the start of a step only what outlives one exists. Returns what says so
+/// on the device.
+std::function<void()> startStep(char *at) {
   arena = reinterpret_cast<uintptr_t>(at);
   buffers.clear();
-  std::vector<std::pair<uintptr_t, uintptr_t>> fixed;
+  std::vector<std::pair<uintptr_t, size_t>> gaps;
   auto keep = [&](int64_t offset, int64_t bytes, const std::string &name) {
     const uintptr_t from = arena + uintptr_t(offset);
     if (bytes > 0)
@@ -207,18 +214,31 @@ void startStep(char *at) {
   uintptr_t free = arena;
   for (const auto &[from, buffer] : buffers) {
     if (from > free)
-      setWritten(free, from - free, false);
+      gaps.push_back({free, from - free});
     free = std::max(free, buffer.end);
   }
   const uintptr_t last = arena + uintptr_t(original->arenaBytes.device());
   if (free < last)
-    setWritten(free, last - free, false);
+    gaps.push_back({free, last - free});
+  return [gaps] {
+    ++steps;
+    for (const auto &[at, bytes] : gaps)
+      setWritten(at, bytes, false);
+  };
 }
 
 void runWatched(Queues &queues, void *kernels) {
-  // No engine may be at work for the step before when its memory is forgotten.
-  queues.drain();
-  startStep(queues.arena(SpaceKind::Device));
+  const auto compute = static_cast<cudaStream_t>(queues.compute().native());
+  const std::function<void()> start =
+      startStep(queues.arena(SpaceKind::Device));
+  if (isCapturing(compute)) {
+    setAgain([&queues, kernels] { original->run(queues, kernels); }, start);
+  } else {
+    // No engine may be at work for the step before when its memory is
+    // forgotten.
+    queues.drain();
+    start();
+  }
   LaunchObserver *outer = queues.observer();
   Observer observer(outer);
   queues.setObserver(&observer);

@@ -11,7 +11,8 @@
 // A result that is new counts as unwritten when its launch begins; what is dead
 // counts as unwritten again. So a read of a neighbour's row, of a result that
 // is still to come, or of a buffer that is gone is found, however the planner
-// has placed them.
+// has placed them. A step's graph is watched in the same way. Before each of
+// its launches it is compared with the step (Graphs.h).
 //
 //     tensors, constants  +  results not yet dead
 //     |--- wte ---|--- labels ---|--- h.0.ln_1 ---|.....|-- scratch --|

@@ -2,12 +2,12 @@
 
 #include "test/cuda/emulator/Streams.h"
 
+#include "test/cuda/emulator/Graphs.h"
 #include "test/cuda/emulator/Memory.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Runtime.h"
 #include "test/cuda/emulator/Schedule.h"
 #include "test/cuda/emulator/Shadow.h"
-#include "test/cuda/emulator/Works.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,33 +22,6 @@
 #include <vector>
 
 using namespace tmc::emulator;
-
-struct CUevent_st {
-  bool times = false; // created with timing
-  uint64_t recorded = 0, done = 0;
-  double seconds = 0; // when it was reached last
-  WorkClock clock;    // of what was recorded last
-};
-
-namespace {
-struct Work {
-  std::string what;
-  std::function<void()> run;
-  CUevent_st *waits = nullptr, *records = nullptr;
-  uint64_t version = 0;
-  WorkClock clock = {};
-  /// A word of the host that must have come to a value.
-  const std::atomic<uint64_t> *word = nullptr;
-  uint64_t value = 0;
-};
-size_t streamCount = 0;
-} // namespace
-
-struct CUstream_st {
-  std::deque<Work> queue;
-  const size_t index = streamCount++;
-  WorkClock clock; // of all that is queued
-};
 
 namespace tmc::emulator {
 
@@ -73,13 +46,6 @@ WorkClock told;
 std::map<uintptr_t, size_t> registered;
 Wrap wrap = nullptr;
 bool runningWork = false, held = false;
-
-CUstream_st *streamOf(cudaStream_t stream) {
-  return stream ? stream : streams()[0];
-}
-bool isStream(cudaStream_t stream) {
-  return !stream || std::count(streams().begin(), streams().end(), stream) != 0;
-}
 
 bool isReady(const CUstream_st &stream) {
   if (stream.queue.empty())
@@ -159,7 +125,8 @@ void runSome() {
     }
 }
 
-void push(CUstream_st *stream, Work work) {
+/// Queues work, whatever the stream does with it.
+void pushNow(CUstream_st *stream, Work work) {
   WorkClock &clock = stream->clock;
   join(clock, host);
   if (work.waits)
@@ -208,14 +175,56 @@ bool isPinned(const void *p) {
 
 } // namespace
 
-void queueWork(cudaStream_t stream, const char *what,
+CUstream_st *streamOf(cudaStream_t stream) {
+  return stream ? stream : streams()[0];
+}
+bool isStream(cudaStream_t stream) {
+  return !stream || std::count(streams().begin(), streams().end(), stream) != 0;
+}
+
+void push(CUstream_st *stream, Work work) {
+  if (!takesWork(stream, work))
+    pushNow(stream, std::move(work));
+}
+void record(CUevent_st *event, CUstream_st *stream) {
+  if (takesRecord(event, stream))
+    return;
+  Work work{"an event", {}};
+  work.records = event;
+  work.version = ++event->recorded;
+  pushNow(stream, std::move(work));
+}
+cudaError_t wait(CUstream_st *stream, CUevent_st *event) {
+  cudaError_t error = cudaSuccess;
+  if (takesWait(stream, event, error))
+    return error;
+  Work work{"a wait", {}};
+  work.waits = event;
+  work.version = event->recorded;
+  pushNow(stream, std::move(work));
+  return cudaSuccess;
+}
+
+CUstream_st *newStream() {
+  streams().push_back(new CUstream_st);
+  return streams().back();
+}
+CUevent_st *newEvent(bool times) {
+  auto *event = new CUevent_st;
+  event->times = times;
+  events().insert(event);
+  return event;
+}
+
+void queueWork(cudaStream_t stream, const char *what, WorkKey key,
                std::function<void()> run) {
   if (!isStream(stream)) {
     report(FaultKind::Resource, 0,
            std::string(what) + " on a stream that doesn't exist");
     return;
   }
-  push(streamOf(stream), {what, wrap ? wrap(std::move(run)) : std::move(run)});
+  push(streamOf(stream),
+       {what, wrap ? wrap(std::move(run)) : std::move(run), std::move(key)});
 }
 
 void runAll() {
@@ -292,11 +301,14 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
            "a copy whose direction isn't that of its addresses");
     return cudaErrorInvalidValue;
   }
-  if (isRegistered(fromDevice ? to : from, bytes)) {
-    queueWork(stream, "a copy", [=] { copyNow(to, from, bytes); });
+  const WorkKey key = keyOf(to, from, bytes);
+  if (isRegistered(fromDevice ? to : from, bytes) || (fromDevice && toDevice)) {
+    queueWork(stream, "a copy", key, [=] { copyNow(to, from, bytes); });
+  } else if (isRefused(stream)) {
+    return cudaErrorStreamCaptureUnsupported;
   } else if (!fromDevice && isPinned(from)) {
     const uint64_t before = hashOf(from, bytes);
-    queueWork(stream, "a copy", [=] {
+    queueWork(stream, "a copy", key, [=] {
       if (hashOf(from, bytes) != before)
         report(FaultKind::Transfer, 0,
                "the host changed pinned memory before the copy of its " +
@@ -307,12 +319,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     auto bytesThen = std::make_shared<std::vector<char>>(
         static_cast<const char *>(from),
         static_cast<const char *>(from) + bytes);
-    queueWork(stream, "a copy", [=] { copyNow(to, bytesThen->data(), bytes); });
-  } else if (toDevice) {
-    queueWork(stream, "a copy", [=] { copyNow(to, from, bytes); });
+    queueWork(stream, "a copy", key,
+              [=] { copyNow(to, bytesThen->data(), bytes); });
   } else if (isPinned(to)) {
     std::memset(to, 0xff, bytes);
-    queueWork(stream, "a copy", [=] {
+    queueWork(stream, "a copy", key, [=] {
       const auto *p = static_cast<const unsigned char *>(to);
       if (std::any_of(p, p + bytes, [](unsigned char b) { return b != 0xff; }))
         report(FaultKind::Transfer, 0,
@@ -321,7 +332,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
       copyNow(to, from, bytes);
     });
   } else {
-    queueWork(stream, "a copy", [=] { copyNow(to, from, bytes); });
+    queueWork(stream, "a copy", key, [=] { copyNow(to, from, bytes); });
     return cudaStreamSynchronize(stream);
   }
   return cudaSuccess;
@@ -331,7 +342,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
                             cudaStream_t stream) {
   if (shouldFail("cudaMemsetAsync"))
     return cudaErrorInvalidValue;
-  queueWork(stream, "a fill", [=] {
+  queueWork(stream, "a fill", keyOf(to, value, bytes), [=] {
     if (touchAll(to, bytes, Touch::Write, "a fill"))
       std::memset(to, value, bytes);
   });
@@ -339,7 +350,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
 }
 
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned) {
-  if (shouldFail("cudaHostRegister"))
+  if (breaksCapture() || shouldFail("cudaHostRegister"))
     return cudaErrorMemoryAllocation;
   registered[reinterpret_cast<uintptr_t>(p)] = bytes;
   return cudaSuccess;
@@ -357,7 +368,10 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
     return cudaErrorNotSupported;
   if (!isStream(stream))
     return cudaErrorInvalidResourceHandle;
-  queueWork(stream, "a function of the host", [=] { function(data); });
+  if (isRefused(stream))
+    return cudaErrorStreamCaptureUnsupported;
+  queueWork(stream, "a function of the host", keyOf(function, data),
+            [=] { function(data); });
   join(told, streamOf(stream)->clock);
   return cudaSuccess;
 }
@@ -365,7 +379,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
 /// As the driver's, of words in memory that the device reads.
 static int waitForValue(cudaStream_t stream, unsigned long long word,
                         uint64_t value, unsigned flags) {
-  if (!isStream(stream) || flags != 0 || shouldFail("cuStreamWaitValue64"))
+  if (!isStream(stream) || flags != 0 || isRefused(stream) ||
+      shouldFail("cuStreamWaitValue64"))
     return 1;
   Work work{"a wait for a word", {}};
   work.word = reinterpret_cast<const std::atomic<uint64_t> *>(word);
@@ -386,7 +401,7 @@ cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
-  streams().push_back(*stream = new CUstream_st);
+  *stream = newStream();
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -400,6 +415,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!isStream(stream) || shouldFail("cudaStreamSynchronize"))
     return cudaErrorInvalidResourceHandle;
+  if (isRefused(stream))
+    return cudaErrorStreamCaptureUnsupported;
   runUntil([&] { return streamOf(stream)->queue.empty(); });
   learn(streamOf(stream)->clock);
   return cudaSuccess;
@@ -407,6 +424,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaDeviceSynchronize(void) {
   if (shouldFail("cudaDeviceSynchronize"))
     return cudaErrorLaunchFailure;
+  if (breaksCapture())
+    return cudaErrorStreamCaptureUnsupported;
   runAll();
   return cudaSuccess;
 }
@@ -414,14 +433,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned) {
   if (!isStream(stream) || !events().count(event))
     return cudaErrorInvalidResourceHandle;
-  push(streamOf(stream), {"a wait", {}, event, nullptr, event->recorded});
-  return cudaSuccess;
+  return wait(streamOf(stream), event);
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
   if (shouldFail("cudaEventCreateWithFlags"))
     return cudaErrorMemoryAllocation;
-  events().insert(*event = new CUevent_st);
-  (*event)->times = !(flags & cudaEventDisableTiming);
+  *event = newEvent(!(flags & cudaEventDisableTiming));
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -436,12 +453,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!isStream(stream) || !events().count(event) ||
       shouldFail("cudaEventRecord"))
     return cudaErrorInvalidResourceHandle;
-  push(streamOf(stream), {"an event", {}, nullptr, event, ++event->recorded});
+  record(event, streamOf(stream));
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!events().count(event) || shouldFail("cudaEventSynchronize"))
     return cudaErrorInvalidResourceHandle;
+  if (event->capture) {
+    breaksCapture();
+    return cudaErrorCapturedEvent;
+  }
   runUntil([&] { return event->done >= event->recorded; });
   learn(event->clock);
   return cudaSuccess;

@@ -26,11 +26,27 @@
 #include <cuda_runtime.h>
 
 #include <functional>
+#include <string>
 
 namespace tmc::emulator {
 
+/// What work does, for comparison (Graphs.h).
+struct WorkKey {
+  std::string bytes;            // Empty: of the emulator itself.
+  const void *kernel = nullptr; // for reports
+
+  bool operator==(const WorkKey &) const = default;
+};
+/// Of values without padding.
+template <typename... T> WorkKey keyOf(const T &...values) {
+  WorkKey key;
+  (key.bytes.append(reinterpret_cast<const char *>(&values), sizeof values),
+   ...);
+  return key;
+}
+
 /// Queues work; `what` names it in reports.
-void queueWork(cudaStream_t stream, const char *what,
+void queueWork(cudaStream_t stream, const char *what, WorkKey key,
                std::function<void()> run);
 /// Runs all that is queued anywhere.
 void runAll();

@@ -60,6 +60,11 @@ enum cudaError_t {
   cudaErrorLaunchFailure,
   cudaErrorNotSupported,
   cudaErrorInsufficientDriver,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorStreamCaptureInvalidated,
+  cudaErrorStreamCaptureUnjoined,
+  cudaErrorStreamCaptureIsolation,
+  cudaErrorCapturedEvent,
 };
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
@@ -94,6 +99,13 @@ typedef void (*cudaHostFn_t)(void *);
 
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed,
+};
 
 enum cudaDataType {
   CUDA_R_32F,
@@ -148,6 +160,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin,
                                  cudaEvent_t end);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
+                                   cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
