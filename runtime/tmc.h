@@ -53,6 +53,7 @@ typedef struct tmc_options {
                                    tmc compile --nvme */
   int32_t host_threads;         /* for updates on the host; 0: the free cores */
   double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
+  int32_t no_graph; /* cuda: 1: each step queues its launches one by one */
 } tmc_options;
 
 /* Element types, in the order of tmc::DType. */

@@ -12,6 +12,7 @@
 
 #include "runtime/cuda/CudaQueues.h"
 #include "runtime/cuda/EventTimer.h"
+#include "runtime/cuda/StepGraph.h"
 #include "runtime/kernels/Kernel.h"
 #include "runtime/step/Device.h"
 
@@ -73,6 +74,7 @@ public:
     queues_->observe(observer);
   }
   DeviceTimer *timeLaunches() override;
+  StepRecorder *recordSteps() override { return &graph_; }
   Status synchronize(StepNumbers *numbers = nullptr) override;
   /// The arena's size: the driver doesn't report which part was touched.
   int64_t highWaterBytes(SpaceKind space) const override {
@@ -104,8 +106,8 @@ public:
   AlgorithmTuning *tuning = nullptr;
 
 private:
+  friend class StepGraph;
   Status allocateOnDevice(SpaceKind space, int64_t bytes);
-  Status allocatePinned(SpaceKind space, int64_t bytes);
 
   cudaStream_t native_ = nullptr;
   std::unique_ptr<Stream> stream_;
@@ -116,6 +118,7 @@ private:
   PerSpace<int64_t> arenaBytes_;
   PerSpace<size_t> mappedBytes_; // of arenas in the host's memory
   DeviceOptions options_;
+  StepGraph graph_{*this};
   int64_t freeBytes_ = 0; // after the context exists, before other allocations
   int64_t multiprocessors_ = 1, sharedBytes_ = 0;
   int computeCapability_ = 0;

@@ -69,6 +69,7 @@ CudaDevice::~CudaDevice() {
   if (native_)
     (void)cudaStreamSynchronize(native_);
   timer.reset();
+  graph_.drop();
   queues_.reset();
   blas.reset();
   dnn.reset();
@@ -170,11 +171,21 @@ Status CudaDevice::open() {
   return Status::ok();
 }
 
+/// Maps an arena in the host's memory and registers it with the driver.
+static Status mapPinned(SpaceKind space, int64_t bytes, char *&arena,
+                        size_t &mappedBytes);
+
 Status CudaDevice::allocateArena(SpaceKind space, int64_t bytes) {
   if (bytes < 0 || bytes > INT64_MAX / 2)
     return {Code::BadInput, arenaText(space, bytes) + " can't exist"};
-  return onDevice(space) ? allocateOnDevice(space, bytes)
-                         : allocatePinned(space, bytes);
+  graph_.drop(); // It has the addresses of before.
+  if (onDevice(space))
+    return allocateOnDevice(space, bytes);
+  const Status mapped =
+      mapPinned(space, bytes, arenas_[space], mappedBytes_[space]);
+  if (mapped)
+    arenaBytes_[space] = bytes;
+  return mapped;
 }
 
 Status CudaDevice::allocateOnDevice(SpaceKind space, int64_t bytes) {
@@ -206,7 +217,8 @@ Status CudaDevice::allocateOnDevice(SpaceKind space, int64_t bytes) {
   return worldError("can't allocate " + wanted + " (" + there + ")", e);
 }
 
-Status CudaDevice::allocatePinned(SpaceKind space, int64_t bytes) {
+static Status mapPinned(SpaceKind space, int64_t bytes, char *&arena,
+                        size_t &mappedBytes) {
   const auto page = int64_t(sysconf(_SC_PAGESIZE));
   const auto size =
       size_t((std::max<int64_t>(bytes, 1) + page - 1) / page * page);
@@ -221,9 +233,8 @@ Status CudaDevice::allocatePinned(SpaceKind space, int64_t bytes) {
     munmap(mapped, size);
     return worldError("can't pin " + what, e);
   }
-  arenas_[space] = static_cast<char *>(mapped);
-  mappedBytes_[space] = size;
-  arenaBytes_[space] = bytes;
+  arena = static_cast<char *>(mapped);
+  mappedBytes = size;
   return Status::ok();
 }
 

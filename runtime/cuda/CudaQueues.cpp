@@ -251,6 +251,32 @@ void CudaQueues::join() {
   wait(streams_[EngineKind::Compute]);
 }
 
+bool CudaQueues::hasThreads() const {
+  return std::any_of(std::begin(threads_.of), std::end(threads_.of),
+                     [](const auto &thread) { return bool(thread); });
+}
+
+void CudaQueues::forgetEvents() {
+  for (Event &event : events_)
+    event.isRecorded = false;
+}
+
+void CudaQueues::queueForked(void (*run)(Queues &, void *), void *kernels) {
+  // Recorded streams can't wait for events of before, nor others for theirs.
+  forgetEvents();
+  for (auto [engine, stream] : streams_) {
+    if (!engine.copies || !stream)
+      continue;
+    check(cudaEventRecord(joined_, streams_[EngineKind::Compute]),
+          "an event of a stream");
+    check(cudaStreamWaitEvent(stream, joined_, 0), "a wait for an event");
+    isAhead_[engine.kind] = true;
+  }
+  run(*this, kernels);
+  join();
+  forgetEvents();
+}
+
 void CudaQueues::finish() {
   // Streams first: they raise the counters that threads wait for.
   check(cudaStreamSynchronize(streams_[EngineKind::Compute]), "the step");

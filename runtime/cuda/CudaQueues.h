@@ -43,6 +43,11 @@ public:
             int64_t bytes) override;
   /// Makes compute wait for the copies that are queued.
   void join();
+  /// Queues what `run` queues, on compute and on streams that begin behind it
+  /// and that it ends behind.
+  void queueForked(void (*run)(Queues &, void *), void *kernels);
+  /// Whether threads of the host run a part of the step.
+  bool hasThreads() const;
   /// Blocks the caller until compute and all threads are idle.
   void finish();
   void drain() override;
@@ -66,6 +71,8 @@ private:
   using WaitValue = int (*)(cudaStream_t, unsigned long long, uint64_t,
                             unsigned);
 
+  /// Later waits don't see the records of events so far.
+  void forgetEvents();
   /// The device runs the engines that touch its bytes.
   static bool isThread(EngineKind engine) { return !touchesDevice(engine); }
   /// Records a fault of the step, with the device's error text.

@@ -95,6 +95,7 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
       o.nvmeDirectory = given.nvme_directory;
     o.device.hostThreads = given.host_threads;
     o.device.linkBytesPerSecond = given.link_bytes_per_second;
+    o.graph = given.no_graph == 0;
     auto made = std::make_unique<tmc_step>();
     if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, made->step);
         !s)

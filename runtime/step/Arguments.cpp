@@ -61,6 +61,7 @@ constexpr Flag kFlags[] = {
      "cuda: time the algorithms of each product, write the\n"
      "                          fastest for tmc compile --algorithms, and "
      "end"},
+    {"--no-graph", nullptr, "cuda: each step queues its launches one by one"},
     {"--quiet", nullptr, "no line per step"},
     {"--help", nullptr, "this text"},
 };
@@ -201,6 +202,8 @@ Status setFlag(const std::string &name, const std::string &value,
     if (value.empty())
       return usage("--tune-algorithms needs a file");
     parsed.tune = value;
+  } else if (name == "--no-graph") {
+    parsed.graph = false;
   } else if (name == "--quiet") {
     parsed.quiet = true;
   } else if (name == "--help") {

@@ -34,7 +34,7 @@ struct Arguments {
   int threads = 0;
   std::optional<uint64_t> seed;
   bool poison = false, checkFinite = false, quiet = false, help = false;
-  bool profile = false;
+  bool profile = false, graph = true;
   std::string profileFile; // "": a table on standard output
   std::string trace;       // "": not requested
   std::string nvme;        // the directory of the swap file

@@ -13,6 +13,7 @@
 #include "runtime/kernels/Status.h"
 #include "runtime/step/AlgorithmChoice.h"
 #include "runtime/step/DeviceTimer.h"
+#include "runtime/step/StepRecorder.h"
 
 #include <array>
 #include <cstdint>
@@ -126,6 +127,8 @@ public:
   /// observe the queues (DeviceTimer.h). Null if a launch has finished when its
   /// call returns. The device owns the timer.
   virtual DeviceTimer *timeLaunches() { return nullptr; }
+  /// Records steps. Null if the backend can't; the device owns it.
+  virtual StepRecorder *recordSteps() { return nullptr; }
   /// Waits for all engines and returns their first error. Afterwards
   /// compute().fault holds the index faults of kernels, and `numbers`, if not
   /// null, the bits that the engines left.

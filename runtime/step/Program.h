@@ -224,7 +224,7 @@ struct StepProgram {
   void (*visitKernels)(void *kernels, void *context,
                        void (*visit)(void *context, const char *name,
                                      Kernel &kernel));
-  /// Queues one whole step.
+  /// Queues one whole step: the same work each time (StepRecorder.h).
   void (*run)(Queues &queues, void *kernels);
 };
 

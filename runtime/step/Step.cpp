@@ -280,6 +280,8 @@ Status Step::prepare() {
   if (Status s = startQueues(program_, *device_, file_.get()); !s)
     return s;
   figures_.place(*device_);
+  if (options_.graph)
+    recorder_ = device_->recordSteps();
   if (options_.poison || options_.checkFinite) {
     observer_ = std::make_unique<Observer>(*this, options_.poison,
                                            options_.checkFinite);
@@ -424,6 +426,9 @@ Status Step::run(double &loss) {
   if (program_.skipsNonFinite)
     if (Status s = keepStates(program_, homes(), kept_); !s)
       return s;
+  // Allocations of a recording don't count as those of a step.
+  if (recorder_ && runs_ == 1)
+    recorder_->record(program_.run, kernels_);
   AllocationCounter *counter = allocationCounter();
   if (observer_)
     observer_->start();
@@ -446,7 +451,9 @@ Status Step::run(double &loss) {
   if (timer_)
     if (Status s = timer_->start(); !s)
       return s;
-  program_.run(device_->queues(), kernels_);
+  ++runs_;
+  if (!recorder_ || !recorder_->replay())
+    program_.run(device_->queues(), kernels_);
   figures_.forget();
   const Status done = device_->synchronize(&figures_.numbers());
   lastSeconds_ =

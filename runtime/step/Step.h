@@ -44,6 +44,8 @@ struct StepOptions {
   bool profile = false;
   bool trace = false; // keeps the time of each entry of a step
   uint64_t seed = 0;  // of dropout and other draws
+  /// cuda: queues the launches of a step as one graph where that is possible.
+  bool graph = true;
   /// The directory of the swap file, if the program has one.
   std::string nvmeDirectory;
   SwapFileOptions file;
@@ -138,6 +140,9 @@ private:
   std::unique_ptr<Observer> observer_;
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<Trace> trace_;
+  /// If steps may be queued as a whole.
+  StepRecorder *recorder_ = nullptr;
+  int64_t runs_ = 0; // steps that were queued
   /// If the device times launches for the profile or the trace.
   DeviceTimer *timer_ = nullptr;
   void *kernels_ = nullptr;

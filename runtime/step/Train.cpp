@@ -190,6 +190,7 @@ struct Trainer {
     options.device.hostThreads = arguments.hostThreads;
     options.device.linkBytesPerSecond = arguments.linkBytesPerSecond;
     options.seed = arguments.seed.value_or(0);
+    options.graph = arguments.graph;
     const StepProgram &program = *tmc_step_program();
     // The data comes first: a mismatch is found at no cost.
     if (Status s =

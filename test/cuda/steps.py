@@ -29,6 +29,10 @@ Those of ALGORITHMS are compiled with a table that names one algorithm of the st
 products: all products take it, with all memory and with a tight budget, and the bits are the same. With a table
 of another version of the library the bits are those of the step without one.
 
+From its second step on a run queues its steps as graphs, unless threads of the host take part. Each model of the
+first kind, and each of COPIES and MOVED, also runs without: its checkpoint after GRAPH_STEPS steps or those above
+has the same bits.
+
 Those of SPLIT are compiled in micro-batches, too, of which the last may be smaller, or in tiles, or whose
 losses are taken in chunks: their gradients are PyTorch's of the whole batch.
 
@@ -64,6 +68,7 @@ NARROW = {"gpt2-tiny": ["tf32", "bf16", "fp16", "fp8:delayed", "fp8:block"], "ll
 UNDECIDED = ["gpt2-tiny, fp8:delayed"]  # By the interpreter.
 COPIES = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}
 COPY_STEPS = 4
+GRAPH_STEPS = 3  # The first one has no graph.
 MOVED_STEPS = 2  # The second one fetches what the first one has moved.
 # Flags, and whether there is a file because the host has less room than the plan without one takes.
 MOVED = {"gpt2-tiny": [("", False), ("--micro-batches=2", False), ("", True)]}
@@ -147,21 +152,23 @@ def rounded(values, kind):
     return array.array("H", (b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits)).tobytes()
 
 
-def train(directory, path, save, resume, steps):
-    """In a process of its own: so many steps; a digest of the checkpoint, the
-    steps that were skipped, the copies, and those that aren't their parameters."""
+def train(directory, path, save, resume, steps, graph):
+    """In a process of its own: so many steps; a digest of the checkpoint and the last loss, the
+    steps that were skipped and those that were graphs, the copies, and those that aren't their parameters."""
     import check
     with open(path) as file:
         golden = json.load(file)
-    step = check.start(directory, golden, GOLDEN, 1)
+    step = check.start(directory, golden, GOLDEN, 1, graph=graph == "graph")
     if resume != "none":
         step.call("tmc_step_resume", resume.encode())
     for _ in range(int(steps)):
         check.feed(step, golden, GOLDEN)
-        step.run(1e-3)
+        loss = step.run(1e-3 / (1 + step.statistics().steps))
     step.call("tmc_step_save", save.encode())
     with open(os.path.join(save, "checkpoint.safetensors"), "rb") as file:
-        print("digest", hashlib.sha256(file.read()).hexdigest())
+        print("digest", hashlib.sha256(file.read() + repr(loss).encode()).hexdigest())
+    step.api.tmc_emulator_graphs.restype = ctypes.c_int64
+    print("graphs", step.api.tmc_emulator_graphs())
     statistics = check.Statistics()
     step.call("tmc_step_get_statistics", ctypes.byref(statistics))
     copies = wrong = 0
@@ -272,6 +279,27 @@ def check_model(options, scratch, path, precision):
         measure(directory, label, seed)
     report(f"{name}: the same bits", len(set(digests.values())) == 1,
            "\n".join(f"{label}, seed {seed}: {digest}" for (label, seed), digest in digests.items()))
+    return rows + check_graphs(options, name, path, loose)
+
+
+def trained(directory, path, save, resume, steps, graph, seed):
+    """A run of train(): its exit code, its text and what it printed by name."""
+    done = run([sys.executable, __file__, "--train", directory, path, save, resume, str(steps), "graph" if graph else "direct"],
+               env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+    return done, dict(re.findall(r"^(digest|graphs|skipped|copies|wrong) (\w+)$", done.stdout, re.M))
+
+
+def check_graphs(options, name, path, directory):
+    """The rows of one step that is queued as a graph, under each seed, and without."""
+    rows, digests = [], {}
+    for graph, seed in [(True, seed) for seed in range(options.seeds)] + [(False, 0)]:
+        label = f"{name}, {'graph' if graph else 'no graph'}, seed {seed}"
+        done, found = trained(directory, path, f"{directory}-{graph}-{seed}", "none", GRAPH_STEPS, graph, seed)
+        rows.append((label, done.returncode == 0 and int(found["graphs"]) == (GRAPH_STEPS - 1 if graph else 0),
+                     f"ended with {done.returncode}\n{done.stdout}"))
+        digests[label] = found.get("digest", "none")
+    rows.append((f"{name}: the same checkpoints with and without graphs", len(set(digests.values())) == 1 and "none" not in digests.values(),
+                 str(digests)))
     return rows
 
 
@@ -358,11 +386,9 @@ def check_copies(options, scratch, path, precision):
                  and plans["least"]["smallest_found_bytes"] == least, str(kept)))
     digests = {}
 
-    def trained(label, form, save, resume="none", seed=0):
+    def measure(label, form, save, resume="none", seed=0, graph=True):
         steps = COPY_STEPS // (2 if resume != "none" or "half" in save else 1)
-        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume, str(steps)],
-                   env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
-        found = dict(re.findall(r"^(digest|skipped|copies|wrong) (\w+)$", done.stdout, re.M))
+        done, found = trained(at(form), path, at(save), resume, steps, graph, seed)
         good = done.returncode == 0 and found.get("wrong") == "0" and (int(found["copies"]) > 0) == (kept[form] > 0) \
             and int(found["skipped"]) == (precision == "fp16")
         rows.append((f"{name}: {label}", good, f"ended with {done.returncode}\n{done.stdout}"))
@@ -370,10 +396,11 @@ def check_copies(options, scratch, path, precision):
             digests[label] = found.get("digest", "none")
 
     for form in plans:
-        trained(form, form, f"{form}-saved", seed=len(digests))
+        measure(form, form, f"{form}-saved", seed=len(digests))
+    measure("kept, without graphs", "kept", "kept-direct-saved", graph=False)
     for form, other in ("kept", "cast"), ("cast", "kept"):
-        trained(f"half of {form}", form, f"{form}-half")
-        trained(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
+        measure(f"half of {form}", form, f"{form}-half")
+        measure(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
     for what, same in ("", {label: d for label, d in digests.items() if "split" not in label}), \
             (", in micro-batches", {label: d for label, d in digests.items() if "split" in label}):
         if same:
@@ -420,23 +447,23 @@ def check_moves(options, scratch, path, case):
     rows.append((f"{name}: {written} bytes written and {read} read",
                  (min(written, read, spaces["file"]["arena_bytes"]) > 0) == has_file, str(spaces)))
 
-    def trained(label, form, save, resume="none", seed=0):
+    def measure(label, form, save, resume="none", seed=0, graph=True):
         steps = MOVED_STEPS // (2 if resume != "none" or "half" in save else 1)
-        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume, str(steps)],
-                   env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
-        found = re.search(r"^digest (\w+)$", done.stdout, re.M)
-        rows.append((f"{name}: {label}", done.returncode == 0 and found, f"ended with {done.returncode}\n{done.stdout}"))
+        done, found = trained(at(form), path, at(save), resume, steps, graph, seed)
+        # Threads read and write a file.
+        good = done.returncode == 0 and int(found["graphs"]) == (steps - 1 if graph and (form == "stays" or not has_file) else 0)
+        rows.append((f"{name}: {label}", good, f"ended with {done.returncode}\n{done.stdout}"))
         if "half" not in save:
-            digests[label] = found.group(1) if found else "none"
+            digests[label] = found.get("digest", "none")
 
-    trained("all stays", "stays", "stays-saved")
+    measure("all stays", "stays", "stays-saved")
     for seed in range(options.seeds):
-        trained(f"all that may moves, seed {seed}", "moves", f"moves-saved-{seed}", seed=seed)
+        measure(f"all that may moves, seed {seed}", "moves", f"moves-saved-{seed}", seed=seed)
+    measure("all that may moves, without graphs", "moves", "moves-direct-saved", graph=False)
     for form, other in ("stays", "moves"), ("moves", "stays"):
-        trained(f"half of {form}", form, f"{form}-half")
-        trained(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
-    done = run([sys.executable, __file__, "--train", at("planted"), path, at("planted-half"), "none", str(MOVED_STEPS)],
-               env=dict(os.environ, TMC_EMULATOR_SEED="0"))
+        measure(f"half of {form}", form, f"{form}-half")
+        measure(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
+    done, _ = trained(at("planted"), path, at("planted-half"), "none", MOVED_STEPS, True, 0)
     # Whoever doesn't wait for a fetch races with it, or comes first.
     found = re.search("emulator: (race|uninitialised read)", done.stdout)
     rows.append((f"{name}: waits that are left out are found", done.returncode == 86 and found,
@@ -462,7 +489,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--bits", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--train", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--train", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.train:
         return train(*options.train)

@@ -51,7 +51,7 @@ class Options(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_int32), ("guard_pages", ctypes.c_int32), ("poison", ctypes.c_int32),
                 ("check_finite", ctypes.c_int32), ("seed", ctypes.c_uint64),
                 ("nvme_directory", ctypes.c_char_p), ("host_threads", ctypes.c_int32),
-                ("link_bytes_per_second", ctypes.c_double)]
+                ("link_bytes_per_second", ctypes.c_double), ("no_graph", ctypes.c_int32)]
 
 
 class Statistics(ctypes.Structure):
@@ -65,12 +65,13 @@ class Statistics(ctypes.Structure):
 class Step:
     """A compiled step behind its C interface (runtime/tmc.h)."""
 
-    def __init__(self, directory, threads=1):
+    def __init__(self, directory, threads=1, graph=True):
         self.api = ctypes.CDLL(os.path.join(directory, "libstep.so"))
         self.api.tmc_last_error.restype = ctypes.c_char_p
         options = Options()
         self.api.tmc_options_init(ctypes.byref(options))
         options.threads = threads
+        options.no_graph = not graph
         self.step = ctypes.c_void_p()
         self.call("tmc_step_create", ctypes.byref(options), ctypes.byref(self.step), bare=True)
 
@@ -215,9 +216,9 @@ def compare_numbers(kind, golden, got, relative):
     return bad
 
 
-def start(directory, golden, here, threads, scaled=None):
+def start(directory, golden, here, threads, scaled=None, graph=True):
     """The step at its start; every weight of the tensor `scaled` is FAULT times too large."""
-    step = Step(directory, threads)
+    step = Step(directory, threads, graph)
     if isinstance(golden["weights"], str):
         step.load(os.path.join(here, golden["weights"]))
     else:

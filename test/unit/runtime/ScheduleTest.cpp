@@ -42,11 +42,13 @@ TEST(Arguments, AreReadAndChecked) {
   EXPECT_EQ(*a.seed, 2u);
   EXPECT_EQ(a.threads, 2);
   EXPECT_FALSE(a.profile);
+  EXPECT_TRUE(a.graph);
 
   Arguments table, file;
-  ASSERT_TRUE(
-      parseArguments({"--profile", "--data", "f", "--steps", "1"}, table));
+  ASSERT_TRUE(parseArguments(
+      {"--profile", "--data", "f", "--steps", "1", "--no-graph"}, table));
   EXPECT_TRUE(table.profile);
+  EXPECT_FALSE(table.graph);
   EXPECT_EQ(table.profileFile, "");
   ASSERT_TRUE(parseArguments(
       {"--profile=p.json", "--data", "f", "--steps", "1"}, file));
