@@ -127,8 +127,8 @@ private:
       return defect(plan.status());
     if (plan->feasible)
       take(secondsOf(plan->cost), /*moves=*/true);
-    else if (plan->provenMakespan >= how.useless)
-      leaveOut(secondsOf(plan->provenMakespan));
+    else if (plan->certificate.provenCost >= how.useless)
+      leaveOut(secondsOf(plan->certificate.provenCost));
     return {};
   }
 };

@@ -2,7 +2,6 @@
 
 #include "compiler/analysis/StepUpdates.h"
 #include "compiler/planning/bound/Bound.h"
-#include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "driver/pipeline/StepForms.h"
 #include "passes/Passes.h"
@@ -63,12 +62,9 @@ claimsWithMoves(ModuleOp module, const PlanRequest &request, Claims wanted) {
   claims.impossibleBelowBytes = planning::impossibleBelow(problem);
   if (wanted == Claims::Bytes)
     return claims;
-  absl::StatusOr<int64_t> proven = planning::provenMakespan(
-      problem,
-      planning::ascendSpaces(problem, {.steps = planning::kFull.boundSteps}));
-  if (!proven.ok())
-    return defect(proven.status());
-  claims.atLeastPs = *proven;
+  claims.atLeastPs =
+      planning::prove(problem, {.steps = planning::kFull.boundSteps})
+          .provenCost;
   return claims;
 }
 

@@ -1,8 +1,7 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
-#include "compiler/planning/bound/SpaceBound.h"
-#include "compiler/planning/bound/SpaceBoundCheck.h"
+#include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/model/Text.h"
 
 #include <chrono>
@@ -13,13 +12,13 @@ namespace tmc::planning {
 
 namespace {
 
-std::string describe(const Problem &problem, const SpaceCertificate &proof,
-                     int64_t bound, int64_t load) {
+std::string describe(const Problem &problem, const Certificate &proof,
+                     int64_t load) {
   JsonWriter json;
   json.beginObject();
   json.member("schema_version", int64_t(1));
   json.member("budget", problem.spaces[0].budgetBytes);
-  json.member("lower_bound", bound);
+  json.member("lower_bound", proof.provenCost);
   json.member("scope", "fixed-order");
   json.member("base_load", load);
   json.member("denominator", proof.denominator);
@@ -34,7 +33,7 @@ std::string describe(const Problem &problem, const SpaceCertificate &proof,
   json.endArray();
   json.key("prices"); // instruction, space, price of a byte
   json.beginArray();
-  for (const SpaceCertificate::Price &price : proof.prices) {
+  for (const Certificate::Price &price : proof.prices) {
     json.beginArray();
     json.value(int64_t(price.moment));
     json.value(int64_t(price.space));
@@ -69,35 +68,34 @@ int solveBound(int argc, char **argv) {
                               problem.spaces[0].budgetBytes))
       return code;
   auto begin = std::chrono::steady_clock::now();
-  SpaceAscentOptions options;
+  AscentOptions options;
   options.steps = options.steps * effort / 100;
-  const SpaceCertificate proof = ascendSpaces(problem, options);
+  options.work = options.work * effort / 100;
+  const Certificate proof = prove(problem, options);
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - begin;
-  absl::StatusOr<int64_t> bound = provenMakespan(problem, proof);
-  absl::StatusOr<int64_t> judged = checkSpaceBound(problem, proof);
-  absl::StatusOr<int64_t> load =
-      checkSpaceBound(problem, plainCertificate(problem));
-  for (const absl::Status &status :
-       {bound.status(), judged.status(), load.status()})
+  absl::StatusOr<int64_t> judged = checkBound(problem, proof);
+  absl::StatusOr<int64_t> load = checkBound(problem, plainCertificate(problem));
+  for (const absl::Status &status : {judged.status(), load.status()})
     if (!status.ok())
       return fail(status.code() == absl::StatusCode::kUnimplemented
                       ? kUnsupported
                       : kDefect,
                   args.file + ": " + std::string(status.message()));
-  if (*bound != *judged) {
+  if (proof.provenCost != *judged) {
     note("the input '" + args.file + "' reproduces it");
-    return fail(kDefect, "the bound is " + std::to_string(*bound) +
+    return fail(kDefect, "the bound is " + std::to_string(proof.provenCost) +
                              ", but the checker finds " +
                              std::to_string(*judged));
   }
   if (std::string path = args.get("--json"); !path.empty())
-    if (int code = writeFile(path, describe(problem, proof, *bound, *load)))
+    if (int code = writeFile(path, describe(problem, proof, *load)))
       return code;
   fprintf(stderr,
           "no plan is faster than %lld, %.4f%% above the load of compute "
           "alone; checked; %.2f seconds\n",
-          (long long)*bound, percent(*bound - *load, *load), seconds.count());
+          (long long)proof.provenCost, percent(proof.provenCost - *load, *load),
+          seconds.count());
   if (int64_t values = fetchableValues(problem))
     fprintf(stderr,
             "%lld values may be fetched: the rows about them of the bound by "

@@ -1,7 +1,7 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
-#include "compiler/planning/bound/SpaceBoundCheck.h"
+#include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/laboratory/Laboratory.h"
@@ -166,7 +166,7 @@ int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
     fits = *found;
     if (fits)
       printf("%lld %lld %lld\n", (long long)budget, (long long)(*found)->cost,
-             (long long)(*found)->provenMakespan);
+             (long long)(*found)->certificate.provenCost);
     else
       printf("%lld none\n", (long long)budget);
   }
@@ -233,10 +233,10 @@ int stateSpaces(Arguments &args, MoveOptions &moves, Problem &problem) {
 /// Checks a plan and its bound by the code that shares nothing with the search.
 int checkPlan(const std::string &file, const Problem &problem,
               const Plan &plan) {
-  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, plan.spaceProof);
+  absl::StatusOr<int64_t> bound = checkBound(problem, plan.certificate);
   if (!bound.ok())
     return fail(kDefect, std::string(bound.status().message()));
-  if (*bound != plan.provenMakespan)
+  if (*bound != plan.certificate.provenCost)
     return fail(kDefect, file + ": the bound isn't what its checker says");
   if (plan.feasible) {
     if (auto fault = verifyPlan(problem, plan, problem.spaces[0].budgetBytes))
@@ -253,7 +253,8 @@ void printPlan(const Problem &problem, const Plan &plan, int64_t baseMakespan) {
           "above what is proved\n",
           double(plan.cost) / kMilli,
           percent(plan.cost - baseMakespan, baseMakespan),
-          percent(plan.cost - plan.provenMakespan, plan.provenMakespan));
+          percent(plan.cost - plan.certificate.provenCost,
+                  plan.certificate.provenCost));
   for (size_t s = 0; s < plan.peakBytes.size(); ++s)
     fprintf(stderr, "%-8s %.1f MiB\n", visible(problem.spaces[s].name).c_str(),
             double(plan.peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
@@ -316,7 +317,7 @@ int solveOffload(int argc, char **argv) {
          " came out wrong and were left out");
   if (std::string path = args.get("--json"); !path.empty())
     if (int code = writeFile(path, describe(problem, *plan, base->makespan,
-                                            plan->provenMakespan)))
+                                            plan->certificate.provenCost)))
       return code;
   if (!plan->feasible) {
     note("no plan was found in " + std::to_string(plan->stats.tried) +

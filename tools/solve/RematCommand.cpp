@@ -1,6 +1,7 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
+#include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/Text.h"
@@ -84,15 +85,23 @@ std::string describe(const Problem &problem, const Plan &plan,
     json.nullMember("cost");
     json.nullMember("overhead_pct");
   }
+  const bool isProven = !plan.certificate.weights.empty();
   json.member("lower_bound_pct",
-              percent(plan.certificate.extraCost, plan.baseCost));
+              isProven ? percent(plan.certificate.provenCost - plan.baseCost,
+                                 plan.baseCost)
+                       : 0);
   json.member("lower_bound_scope", "fixed-order");
-  json.key("lambda");
+  json.key("lambda"); // moment in the plan's order, price of a byte
   json.beginArray();
-  for (auto [moment, price] : plan.certificate.lambda) {
+  std::vector<int64_t> momentOf(problem.instructions.size(), 0);
+  int64_t moment = 0;
+  for (const std::vector<InstructionId> &list : plan.orders)
+    for (InstructionId i : list)
+      momentOf[i] = moment++;
+  for (const Certificate::Price &price : plan.certificate.prices) {
     json.beginArray();
-    json.value(int64_t(moment));
-    json.value(price);
+    json.value(momentOf[price.moment]);
+    json.value(price.price);
     json.endArray();
   }
   json.endArray();

@@ -1,257 +1,147 @@
 #include "compiler/planning/bound/Bound.h"
 
-#include <algorithm>
+#include "compiler/planning/bound/BoundCheck.h"
+#include "compiler/planning/bound/GapSum.h"
+
 #include <cmath>
-#include <limits>
 
 using namespace tmc::planning;
 
 namespace {
 
-/// Fewest iterations; iterations in a row without gain that shorten the steps,
-/// as a part of all; the factor of the steps; and the shortest step.
-constexpr int64_t kLeastIterations = 10, kPatiencePart = 60, kLeastPatience = 8,
-                  kMostPatience = 60;
-constexpr double kShorten = 0.6, kShortestStep = 1e-7;
-/// A gain below this part of the value doesn't count.
-constexpr double kLeastGain = 1e-6;
-/// Targets. Without a plan: this part of the cost of all gaps, or this factor
-/// of the best value. With a plan: at least this factor of the best value.
-constexpr double kGuessPart = 0.01, kGuessAbove = 1.05, kTargetAbove = 1.0001;
-/// Strength of the turn of a direction away from the one before.
-/// Source: Camerini, Fratta, Maffioli (1975).
-constexpr double kDeflection = 1.5;
-
-/// Subgradient steps on the prices of one relaxation.
-class PriceAscent {
-public:
-  PriceAscent(const Relaxation &relaxation, int64_t limitBytes,
-              const DualOptions &options);
-  std::vector<double> run();
-
-private:
-  struct G {
-    int32_t first, last; // [first, last)
-    double bytes, cost;
-  };
-
-  double evaluate();
-  bool turn();
-
-  const DualOptions &options;
-  size_t n;
-  std::vector<double> prices, prefix, gradient, direction, diff, over;
-  std::vector<G> gaps;
-  double norm = 0; // Square of the direction's length.
-  bool anyOver = false;
-};
-
-PriceAscent::PriceAscent(const Relaxation &relaxation, int64_t limitBytes,
-                         const DualOptions &options)
-    : options(options), n(relaxation.live.size()), prices(n, 0),
-      prefix(n + 1, 0), gradient(n), direction(n, 0), diff(n + 1), over(n) {
-  // Only gaps that contain a moment with a price matter; such a moment is above
-  // the limit when all values are kept.
-  std::vector<int32_t> above(n + 1, 0);
-  for (size_t k = 0; k < n; ++k) {
-    over[k] = double(relaxation.live[k] - limitBytes);
-    anyOver |= over[k] > 0;
-    above[k + 1] = above[k] + (over[k] > 0);
+/// Whether all sums at `point` fit 128 bits, by a generous estimate.
+bool isSmall(const GapModel &model, const std::vector<int64_t> &limits,
+             const std::vector<Wide> &point) {
+  double bytes = 1, costs = 1, all = 0;
+  for (const Value &v : model.problem.values)
+    bytes += double(v.bytes);
+  for (int64_t limit : limits)
+    bytes += limit == kNoLimit ? 0 : std::fabs(double(limit));
+  for (const Recipe &r : model.problem.recipes) {
+    costs += double(r.cost);
+    bytes += double(r.workspaceBytes);
   }
-  for (const Gap &g : relaxation.gaps)
-    if (above[g.last + 1] > above[g.first])
-      gaps.push_back({g.first, g.last + 1, double(g.bytes), double(g.cost)});
-}
-
-/// L at the prices; `diff` becomes the bytes of the broken gaps.
-double PriceAscent::evaluate() {
-  for (size_t k = 0; k < n; ++k)
-    prefix[k + 1] = prefix[k] + prices[k];
-  std::fill(diff.begin(), diff.end(), 0.0);
-  double value = 0;
-  for (size_t k = 0; k < n; ++k)
-    value += prices[k] * over[k];
-  for (const G &g : gaps) {
-    double gain = g.bytes * (prefix[g.last] - prefix[g.first]) - g.cost;
-    if (gain > 0) {
-      value -= gain;
-      diff[g.first] += g.bytes;
-      diff[g.last] -= g.bytes;
-    }
-  }
-  return value;
-}
-
-/// The next direction, deflected against zigzags; false: there is none.
-bool PriceAscent::turn() {
-  double broken = 0;
-  for (size_t k = 0; k < n; ++k) {
-    broken += diff[k];
-    gradient[k] = over[k] - broken;
-    // Prices that are zero and pushed down don't move.
-    if (prices[k] <= 0 && gradient[k] < 0)
-      gradient[k] = 0;
-  }
-  double dot = 0, size = 0;
-  for (size_t k = 0; k < n; ++k) {
-    dot += gradient[k] * direction[k];
-    size += direction[k] * direction[k];
-  }
-  double gradientSize = 0;
-  for (size_t k = 0; k < n; ++k)
-    gradientSize += gradient[k] * gradient[k];
-  double beta = dot < 0 && size > 0 ? -kDeflection * dot / size : 0;
-  norm = 0;
-  for (size_t k = 0; k < n; ++k) {
-    direction[k] = gradient[k] + beta * direction[k];
-    norm += direction[k] * direction[k];
-  }
-  return norm > 0 && gradientSize > 0;
-}
-
-std::vector<double> PriceAscent::run() {
-  std::vector<double> best = prices;
-  if (!anyOver)
-    return best;
-  int64_t perIteration = int64_t(n + gaps.size()) + 1;
-  int64_t iterations = std::max(kLeastIterations, options.work / perIteration);
-  double bestValue = 0;
-  double target =
-      options.knownExtraCost > 0 ? double(options.knownExtraCost) : 0;
-  double guess = target;
-  if (target <= 0) {
-    // Without a plan, aim slightly above the best value.
-    for (const G &g : gaps)
-      guess += g.cost;
-    guess *= kGuessPart;
-  }
-  double step = 1;
-  int64_t sinceBest = 0, patience = std::clamp(iterations / kPatiencePart,
-                                               kLeastPatience, kMostPatience);
-  for (int64_t iteration = 0; iteration < iterations; ++iteration) {
-    double value = evaluate();
-    if (value > bestValue) {
-      if (value > bestValue * (1 + kLeastGain))
-        sinceBest = 0;
-      bestValue = value;
-      best = prices;
-    } else if (++sinceBest > patience) {
-      // The steps are too long: shorten them, and restart from the best prices.
-      step *= kShorten;
-      sinceBest = 0;
-      prices = best;
-      std::fill(direction.begin(), direction.end(), 0.0);
-      if (step < kShortestStep)
-        break;
-      continue;
-    }
-    if (!turn())
-      break;
-    double aim = target > 0 ? std::max(target, bestValue * kTargetAbove)
-                            : std::max(guess, bestValue * kGuessAbove);
-    double length = step * std::max(aim - value, 0.0) / norm;
-    for (size_t k = 0; k < n; ++k)
-      prices[k] = std::max(0.0, prices[k] + length * direction[k]);
-  }
-  return best;
+  for (const Segment &s : model.problem.segments)
+    costs *= double(s.trips);
+  for (Wide x : point)
+    all += double(x);
+  const double terms = double(model.gaps.size() + model.variants.size() + 1);
+  return all * (costs + bytes) * terms < 1e37;
 }
 
 } // namespace
 
-std::vector<double> tmc::planning::ascend(const Relaxation &relaxation,
-                                          int64_t limitBytes,
-                                          const DualOptions &options) {
-  return PriceAscent(relaxation, limitBytes, options).run();
+std::vector<int64_t> tmc::planning::limitsOf(const Problem &problem,
+                                             int64_t budgetBytes) {
+  std::vector<int64_t> limits;
+  for (size_t s = 0; s < problem.spaces.size(); ++s) {
+    const int64_t budget = s ? problem.spaces[s].budgetBytes : budgetBytes;
+    limits.push_back(budget < 0 ? kNoLimit
+                                : budget - problem.reservedOf(SpaceId(s)));
+  }
+  return limits;
 }
 
-Certificate tmc::planning::certify(const Problem &problem, const Relaxation &,
-                                   const std::vector<double> &prices,
+Certificate tmc::planning::plainCertificate(const Problem &problem) {
+  Certificate out;
+  out.budgetBytes = problem.spaces[0].budgetBytes;
+  out.weights.assign(problem.segments.size(),
+                     std::vector<int64_t>(problem.engines.size(), 0));
+  for (std::vector<int64_t> &row : out.weights)
+    row[0] = 1;
+  return out;
+}
+
+absl::StatusOr<int64_t>
+tmc::planning::costProvenBy(const GapModel &model,
+                            const Certificate &certificate) {
+  const Problem &problem = model.problem;
+  if (absl::Status status = checkForm(problem, certificate); !status.ok())
+    return status;
+  const Wide one = certificate.denominator;
+  const std::vector<int64_t> limits =
+      limitsOf(problem, certificate.budgetBytes);
+  GapSum<Wide> sum(model, limits, one, true);
+  std::vector<Wide> point = sum.point(0, 0);
+  for (size_t s = 0, w = 0; s < certificate.weights.size(); ++s)
+    for (int64_t weight : certificate.weights[s])
+      point[w++] = weight;
+  std::vector<int32_t> momentOf(problem.instructions.size(), kNone);
+  for (size_t k = 0; k < model.order.size(); ++k)
+    momentOf[model.order[k]] = int32_t(k);
+  for (const Certificate::Price &p : certificate.prices)
+    point[sum.priceOf(p.space, momentOf[p.moment])] = p.price;
+  if (!isSmall(model, limits, point))
+    return absl::OutOfRangeError("the certificate's numbers are too large");
+  Wide total = sum(point, nullptr);
+  for (const std::vector<int64_t> &row : model.loads)
+    total += one * row[0];
+  const Wide bound = total <= 0 ? Wide(0) : (total + one - 1) / one;
+  // A bound beyond all plans means that no plan exists.
+  return int64_t(std::min<Wide>(bound, std::numeric_limits<int64_t>::max()));
+}
+
+Certificate tmc::planning::certify(const GapModel &model, const Prices &prices,
                                    int64_t budgetBytes) {
-  Certificate best;
-  best.budgetBytes = budgetBytes;
-  best.extraCost = provenExtraCost(problem, best).value_or(0);
+  Certificate plain = plainCertificate(model.problem);
+  plain.budgetBytes = budgetBytes;
+  plain.provenCost = costProvenBy(model, plain).value_or(0);
   double most = 0;
-  for (double p : prices)
-    most = std::max(most, p);
-  if (!(most > 0) || !std::isfinite(most))
-    return best;
+  for (const std::vector<double> &row : prices.prices)
+    for (double p : row)
+      most = std::max(most, p);
+  if (!std::isfinite(most) || (most <= 0 && model.problem.engines.size() == 1))
+    return plain;
   // The largest price becomes about 2^36; the denominator is at most 2^60.
-  int exponent = std::clamp(36 - std::ilogb(most), 0, 60);
-  Certificate c = best;
-  c.denominator = int64_t(1) << exponent;
-  for (size_t k = 0; k < prices.size(); ++k) {
-    double scaled = std::floor(std::ldexp(prices[k], exponent));
-    if (scaled >= 1 && scaled < 0x1p62)
-      c.lambda.push_back({int32_t(k), int64_t(scaled)});
+  constexpr int kPriceBits = 36, kMostBits = 60;
+  const int exponent =
+      most > 0 ? std::clamp(kPriceBits - std::ilogb(most), 0, kMostBits)
+               : kPriceBits;
+  auto whole = [&](double x) {
+    const double scaled = std::floor(std::ldexp(x, exponent));
+    return scaled >= 1 && scaled < 0x1p62 ? int64_t(scaled) : 0;
+  };
+  Certificate found = plain;
+  found.denominator = int64_t(1) << exponent;
+  for (size_t s = 0; s < prices.weights.size(); ++s) {
+    int64_t left = found.denominator;
+    for (size_t e = 0; e < prices.weights[s].size(); ++e) {
+      found.weights[s][e] = std::min(left, whole(prices.weights[s][e]));
+      left -= found.weights[s][e];
+    }
   }
-  absl::StatusOr<int64_t> proven = provenExtraCost(problem, c);
-  if (!proven.ok() || *proven <= best.extraCost)
-    return best;
-  c.extraCost = *proven;
-  return c;
+  for (size_t s = 0; s < prices.prices.size(); ++s)
+    for (size_t k = 0; k < prices.prices[s].size(); ++k)
+      if (int64_t price = whole(prices.prices[s][k]))
+        found.prices.push_back({model.order[k], SpaceId(s), price});
+  found.provenCost = costProvenBy(model, found).value_or(0);
+  return found.provenCost > plain.provenCost ? found : plain;
 }
 
-int64_t tmc::planning::impossibleBelowInOrder(const Problem &problem,
-                                              const Relaxation &relaxation) {
+Certificate tmc::planning::prove(const Problem &problem,
+                                 const AscentOptions &options) {
+  const GapModel model(problem);
+  const int64_t budget = problem.spaces[0].budgetBytes;
+  return certify(model, ascend(model, limitsOf(problem, budget), options),
+                 budget);
+}
+
+int64_t tmc::planning::impossibleBelowInOrder(const GapModel &model) {
+  const std::vector<int64_t> floor = relax(model).floor;
   int64_t most = 0;
-  for (int64_t bytes : relaxation.floor)
+  for (int64_t bytes : floor)
     most = std::max(most, bytes);
-  return most + problem.reservedBytes;
+  return most + model.problem.reservedBytes;
 }
 
-/// Bytes on the device while `r` runs in a last trip, minus the most that
-/// overwriting saves. `isCounted`: values that are counted already.
-static int64_t footprint(const Problem &problem, const Recipe &r,
-                         const std::vector<char> &isCounted) {
-  // In a segment of one trip, a carried value is what it begins as.
-  auto named = [&](ValueId v) {
-    const Value &value = problem.values[v];
-    return value.kind == ValueKind::Carried &&
-                   problem.segments[r.segment].trips == 1
-               ? value.initial
-               : v;
-  };
-  auto bytesOf = [&](ValueId v) {
-    return v != kNone && problem.values[v].space == 0 ? problem.values[v].bytes
-                                                      : 0;
-  };
-  int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
-  for (ValueId read : r.reads)
-    if (ValueId v = named(read); v != kNone && !isCounted[v])
-      bytes += bytesOf(v);
-  for (ValueId w : r.writes) {
-    int64_t saved = bytesOf(problem.values[w].updates);
-    for (const Overwrite &o : r.overwrites)
-      if (o.written == w)
-        saved = std::max(saved, bytesOf(named(o.read)));
-    bytes += std::max<int64_t>(0, bytesOf(w) - saved);
-  }
-  return bytes;
+int64_t tmc::planning::fetchableValues(const Problem &problem) {
+  std::vector<char> isFetchable(problem.values.size(), 0);
+  for (const Recipe &r : problem.recipes)
+    if (problem.isFetch(r))
+      isFetchable[r.writes[0]] = 1;
+  return std::count(isFetchable.begin(), isFetchable.end(), 1);
 }
 
 int64_t tmc::planning::impossibleBelow(const Problem &problem) {
-  // Persistent values without a form in another space stay.
-  std::vector<char> elsewhere(problem.values.size(), 0), stays = elsewhere;
-  for (const Value &value : problem.values)
-    if (value.formOf != kNone && value.kind == ValueKind::Persistent)
-      elsewhere[value.formOf] = 1;
-  int64_t always = 0;
-  for (size_t v = 0; v < stays.size(); ++v) {
-    const Value &value = problem.values[v];
-    stays[v] = value.space == 0 && value.kind == ValueKind::Persistent &&
-               value.updates == kNone && !elsewhere[v];
-    always += stays[v] ? value.bytes : 0;
-  }
-  // A new version is in the place of the old one.
-  for (size_t v = 0; v < stays.size(); ++v)
-    if (ValueId old = problem.values[v].updates; old != kNone)
-      stays[v] = stays[old];
-  int64_t most = 0;
-  for (const Instruction &instruction : problem.instructions) {
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (RecipeId r : instruction.recipes)
-      least = std::min(least, footprint(problem, problem.recipes[r], stays));
-    most = std::max(most, least);
-  }
-  return problem.reservedBytes + always + most;
+  return GapModel(problem).largestBytes + problem.reservedBytes;
 }

@@ -1,47 +1,84 @@
-// Bound.h - prices per moment that prove a lower bound on the cost of plans.
+// Bound.h - a lower bound on the time of a plan, with a certificate.
 //
-// Fix the order of first executions. Between a value's production and its next
-// use, or between two uses, lies a *gap*. A plan that holds the value over the
-// whole gap pays in bytes; any other plan pays for at least one recomputation
-// inside it. Let x_g = 1 for gaps that are broken. At the moment k, where
-// instruction k first runs, memory must hold
+// Within its budgets a plan must bring values back that it dropped: it computes
+// them again, or it fetches them. The bound asks: how little can all engines
+// together do? With one engine, that is the cost of recomputation.
 //
-//     live_k - sum of bytes_g x_g, over the gaps that strictly contain k
-//            <= limit
+// A *certificate* is two lists of numbers, none negative:
 //
-// and every plan costs at least base + sum of cost_g x_g. Multiply each
-// moment's inequality by a price lambda_k >= 0; the best x for these prices is
-// then found gap by gap:
+//   weight of (segment, engine)      at most 1 in each segment's sum
+//   price of (instruction, space)    of a byte of that space, at the moment
+//                                    when the instruction starts
 //
-//     L(lambda) =  sum_k lambda_k (live_k - limit)
-//                - sum_g max(0, bytes_g Lambda_g - cost_g),
+// **Any certificate is a proof.** For every plan that starts the instructions'
+// own executions in the model's order,
 //
-// where Lambda_g sums the prices strictly inside g. For all prices, no plan
-// with this order costs less than base + L. So the prices are the proof: a
-// checker needs one pass over the problem, in integers.
+//   makespan >= sum of weight x load >= the sum that `provenCost` states.
 //
-// Example: a1 a2 a3 of 100 bytes and cost 5, each used right after its
-// production and again far later, limit 200, all three alive at moment 3. With
-// lambda_3 = 5/100: L = 5/100 * 100 - 3 * max(0, 5 - 5) = 5. One value must be
-// made twice.
+// First inequality: an engine does one thing at a time and all are idle at a
+// trip's borders (R12), so a trip is no shorter than any weighted mean of its
+// engines' loads. Second inequality: a moment's live bytes are at most the
+// budget, so adding price x (live - budget), which is at most 0, lowers the
+// sum. The rest splits into terms, each of which is bounded alone:
 //
-// Rules that keep the bound valid on real steps:
-//  - A use counts only if every recipe of the instruction reads the value. If
-//    some recipe doesn't, the gap before the use may also be broken for that
-//    recipe's extra cost, shared among the reads that it avoids.
-//  - live_k subtracts the most bytes that overwrites can save at k, takes the
-//    least workspace of the recipes, and leaves out values that a first trip
-//    doesn't have: a segment of two trips is seen in its last trip, one of more
-//    in a middle trip. A gap inside a body costs once per trip; values from
-//    outside count inside a body only between their uses in it.
-//  - The cost of a recipe is shared among its results in proportion to their
-//    bytes, and a value's share is the least over its recipes. So the shares of
-//    the results of one execution never exceed its cost.
-//  - A value that can't be recomputed has no gaps: it counts in live_k
-//    throughout.
+//   - *An instruction's own execution* by variant r pays weight x cost of r,
+//     and price x bytes for the values that r reads, writes and needs as
+//     scratch, less the bytes that it may overwrite.
+//   - *A gap* (u, a, b): b reads u, and a is the last moment before b whose
+//     instruction may read or write u by any of its variants, or the start of
+//     the step. Either u is alive at all moments between, and pays its *rent*,
+//     price x bytes over them; or some recipe that isn't an instruction's own
+//     run writes u between a and b, and pays the *break*: the least weight x
+//     cost of the recipes that can. So the gap pays the lesser. Between a and b
+//     no instruction touches u: a value is counted as an operand or in one gap,
+//     never twice, and no run lies in two gaps of one value.
+//   - Both depend on b's variant alone: a gap is paid if the variant reads u.
+//     So b pays the least of its variants, gaps included. Costs aren't divided
+//     among operands that a variant avoids.
+//   - *An input form* that only moves make (a gradient on the host) has no
+//     gaps. Its reader pays the least of the recipes that write it, divided by
+//     the number of executions that may read it: one copy may serve all.
+//   - A run of several results pays each a share of its charge, by bytes.
 //
-// The bound is of kind `fixed-order`: it doesn't bound other orders of the
-// first executions, and it doesn't count the cost of a chain of dropped inputs.
+// With one engine all weight is on it. Let live_k be the bytes at moment k with
+// every gap unbroken, and Lambda_g the prices inside gap g. Then the sum is
+//
+//   base + sum_k lambda_k (live_k - limit) - sum_g max(0, s_g Lambda_g - c_g),
+//
+// the Lagrangian of "each broken gap costs c_g, each moment has room".
+//
+// Examples. One engine, limit 200: a1 a2 a3 of 100 bytes and cost 5, each used
+// right after its production and again far later, all three alive at moment 3.
+// With lambda_3 = 5/100: 5/100 * 100 - 3 * max(0, 5 - 5) = 5. One value must be
+// made twice. Two engines, device budget 100, kernels of 10, a fetch of 15:
+// with all weight on compute, breaking a gap by a fetch is free; with a weight
+// of one half on each, 10 kernels and 8 forced fetches prove (100 + 120) / 2 =
+// 110.
+//
+// *Homes* (R14). A persistent content with one possible home is resident: its
+// bytes count at every moment, and no operand counts it. If a content has
+// several possible homes, form u may be the home. Then u is alive before its
+// first reader b and after its last reader. So the first gap begins with the
+// step, and has the rent of the tail, too, of u or of the form that updates it.
+// If b's variant reads u and u wasn't there, some recipe wrote it. A form that
+// isn't read isn't bounded.
+//
+// *Loops* (R7). Each trip runs the same list, so one trip's moments stand for
+// all: `GapModel.h` has the picture. A price is paid once, at the moment of
+// that trip; costs count in every trip. A carried value is held from the begin
+// of the trip to its first read, and the value it comes from is held from its
+// last touch to the end of the trip, if the next trip surely reads it. A copy
+// of a carried value costs nothing in the first trip, where it may be nothing.
+//
+// *Rounding.* Weights and prices are integers over `denominator`; shares round
+// down; sums have 128 bits; the makespan is an integer, so the result rounds
+// up.
+//
+// The bound ignores: latency, order and loads within a trip (only totals
+// count); copies needed to make a fetched form, other than input forms, and the
+// cost of a chain of dropped inputs (`Branch.h` counts that); moments of
+// recomputations and of moves, whose scratch and overlap take memory; gaps that
+// are broken in part.
 //
 // Source: the gap-cover relaxation by which Checkmate (MLSys 2020) chooses
 // stashes, without its dependency constraints.
@@ -49,82 +86,82 @@
 #ifndef TMC_COMPILER_PLANNING_BOUND_BOUND_H
 #define TMC_COMPILER_PLANNING_BOUND_BOUND_H
 
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/bound/GapModel.h"
 
-#include <optional>
-#include <utility>
+#include "absl/status/statusor.h"
 
 namespace tmc::planning {
 
-/// Integer prices over a denominator: `lambda[k]` is the price of one byte at
-/// the moment where instruction k (in the program's order, segments end to
-/// end) first runs, in cost units times `denominator`.
 struct Certificate {
-  int64_t budgetBytes = -1;                        // Reserved included.
-  std::vector<std::pair<int32_t, int64_t>> lambda; // Ascending moments, > 0.
+  struct Price {
+    InstructionId moment = kNone;
+    SpaceId space = 0;
+    int64_t price = 0; // Per byte, in units of cost / denominator.
+  };
+  int64_t budgetBytes = -1; // Of the device, reserved included; -1: none.
   int64_t denominator = 1;
-  /// The proved extra cost over `baseCost`, rounded up.
-  int64_t extraCost = 0;
+  /// By segment, then engine; each segment's sum is at most `denominator`.
+  /// Empty: nothing was sought.
+  std::vector<std::vector<int64_t>> weights;
+  /// Only in spaces with a budget; each moment of a space at most once. In
+  /// ascending order of spaces, then of moments.
+  std::vector<Price> prices;
+  int64_t provenCost = 0; // No plan takes less; rounded up.
 };
 
-/// A gap that can be broken.
-struct Gap {
-  ValueId value = kNone;
-  int32_t first = 0; // Moments [first, last] strictly inside.
-  int32_t last = -1;
-  int64_t bytes = 0;
-  int64_t cost = 0; // The least cost of breaking it.
-  /// The segment of both ends, if only a recomputation breaks the gap; else
-  /// kNone.
-  SegmentId within = kNone;
+/// Weights by segment, then engine; prices by space, then moment.
+struct Prices {
+  std::vector<std::vector<double>> weights, prices;
 };
 
-struct Relaxation {
-  std::vector<int64_t> live;  // With all gaps and persistent values.
-  std::vector<int64_t> floor; // `live` with every gap broken.
-  std::vector<Gap> gaps;
-  /// Cost of cheapest recipes minus first ones: at most 0, added to the bound.
-  int64_t cheaperRecipes = 0;
-};
-
-/// `orders[s]` permutes segment s; empty: the program's own.
-Relaxation relax(const Problem &problem, const Orders &orders = {});
-
-struct DualOptions {
-  int64_t work = 50'000'000; // Steps: moments and gaps over all iterations.
-  /// Cost above base of a known plan; scales the step sizes. -1: none.
+struct AscentOptions {
+  /// With one engine: counted steps, of moments and gaps over all iterations.
+  int64_t work = 50'000'000;
+  /// With several engines: iterations from each start.
+  int64_t steps = 5000;
+  /// With one engine: cost above base of a known plan, which scales the steps.
+  /// -1: none.
   int64_t knownExtraCost = -1;
 };
 
-/// Finds prices by subgradient ascent. `limitBytes` is without reserved bytes.
-/// If `floor` exceeds the limit, prices grow without end; the bound is then
-/// only as high as the work allows.
-std::vector<double> ascend(const Relaxation &relaxation, int64_t limitBytes,
-                           const DualOptions &options);
+/// The bytes that instructions may hold in each space, with this budget of the
+/// device (-1: none) and the problem's budgets of the others.
+std::vector<int64_t> limitsOf(const Problem &problem, int64_t budgetBytes);
 
-/// Rounds prices to integers and computes the bound that they prove. Never
+/// Weights and prices with a high sum, by projected subgradient steps. If no
+/// plan fits the limits, prices grow as far as the work allows.
+Prices ascend(const GapModel &model, const std::vector<int64_t> &limits,
+              const AscentOptions &options = {});
+
+/// All weight on compute, no prices; proves nothing yet.
+Certificate plainCertificate(const Problem &problem);
+
+/// Rounds weights and prices to integers, and states what they prove. Never
 /// fails: too large prices are scaled, useless ones are dropped.
-Certificate certify(const Problem &problem, const Relaxation &relaxation,
-                    const std::vector<double> &prices, int64_t budgetBytes);
+Certificate certify(const GapModel &model, const Prices &prices,
+                    int64_t budgetBytes);
 
-/// The least budget, reserved included, that this bound doesn't exclude for
-/// this order: the most bytes that a moment needs with every gap broken.
-int64_t impossibleBelowInOrder(const Problem &problem,
-                               const Relaxation &relaxation);
+/// The best certificate found for the problem's budgets in its program's order.
+Certificate prove(const Problem &problem, const AscentOptions &options = {});
+
+/// The cost that a certificate proves for a problem that passes `check`, if the
+/// model is right. `BoundCheck.h` has the checker.
+absl::StatusOr<int64_t> costProvenBy(const GapModel &model,
+                                     const Certificate &certificate);
+
+/// The least budget of the device, reserved included, that this bound doesn't
+/// exclude for the model's order: the most bytes that a moment needs with every
+/// gap broken.
+int64_t impossibleBelowInOrder(const GapModel &model);
 /// No plan in any order has a smaller budget of the device: the bytes there of
 /// the largest instruction in its smallest variant, the values that can't be in
 /// another space, and the reserved bytes.
 int64_t impossibleBelow(const Problem &problem);
 
-/// The bound that a certificate's prices prove, in exact integers, by code that
-/// shares nothing with the above: O(size of the problem). An error says why
-/// they prove nothing (a negative price, a sum that doesn't fit 128 bits).
-absl::StatusOr<int64_t> provenExtraCost(const Problem &problem,
-                                        const Certificate &certificate);
-
-/// The first defect of a certificate, or nothing.
-std::optional<std::string> checkCertificate(const Problem &problem,
-                                            const Certificate &certificate);
+/// Number of device values that a move may bring back. An absent one need not
+/// be recomputed, so its rows in the bound by cases (`Branch.h`) are void; a
+/// certificate states this number.
+int64_t fetchableValues(const Problem &problem);
 
 } // namespace tmc::planning
 

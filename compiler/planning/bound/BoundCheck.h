@@ -1,81 +1,157 @@
-// BoundCheck.h - the facts about a problem that the checkers of bounds share.
+// BoundCheck.h - the checker of certificates, and the facts about a problem
+// that both checkers share.
 //
-// Walks the instructions forward and finds, without code of `Relax.cpp`, the
-// least bytes of each moment and the gaps; `Bound.h` explains them. Both
-// checkers, of prices and of cases, use this walk.
+// Shares no code with the model that finds and sums a certificate. It walks the
+// program's own list through the trips of a loop that differ: the first, a
+// middle one and the last. A clock counts the moments that have a price: those
+// of the one trip that stands for all. So a gap is a span of the clock, and
+// needs no rules for loops:
+//
+//     trips       |  first   |  middle  |   last   |
+//     clock       7          7  8 9 10  11         11
+//
+// Integers of 128 bits, each sum checked. O(size of the problem).
 
 #ifndef TMC_COMPILER_PLANNING_BOUND_BOUNDCHECK_H
 #define TMC_COMPILER_PLANNING_BOUND_BOUNDCHECK_H
 
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/bound/Bound.h"
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 
 namespace tmc::planning {
 
 using Wide = __int128;
 
-/// An error if moves may bring back absent values: the bounds of `Bound.h` and
-/// `Branch.h` assume that those are recomputed, and then prove nothing.
-absl::Status checkNothingMoves(const Problem &problem);
+/// The cost that `certificate` proves for a problem that passes `check`, or the
+/// first defect of the certificate.
+absl::StatusOr<int64_t> checkBound(const Problem &problem,
+                                   const Certificate &certificate);
 
-/// A sum that records an overflow.
-struct CheckedSum {
-  Wide value = 0;
+/// An error if the certificate's numbers don't belong to this problem.
+absl::Status checkForm(const Problem &problem, const Certificate &certificate);
+
+/// The first defect of a certificate, its claim included, or nothing.
+std::optional<std::string> checkCertificate(const Problem &problem,
+                                            const Certificate &certificate);
+
+/// Sums and products that record an overflow.
+struct CheckedMath {
   bool overflow = false;
-  void add(Wide x) { overflow |= __builtin_add_overflow(value, x, &value); }
-  void addProduct(Wide a, Wide b) {
-    Wide product;
-    overflow |= __builtin_mul_overflow(a, b, &product);
-    add(product);
+  Wide plus(Wide a, Wide b) {
+    overflow |= __builtin_add_overflow(a, b, &a);
+    return a;
+  }
+  Wide times(Wide a, Wide b) {
+    overflow |= __builtin_mul_overflow(a, b, &a);
+    return a;
   }
 };
 
-/// The moments [begin, end) strictly between two uses of a value.
+/// The moments between a touch of a value and the next read.
 struct WalkedGap {
+  struct Charge {
+    SegmentId segment = 0;
+    EngineId engine = 0;
+    Wide cost = 0; // Of all executions of one run that lie in the gap.
+  };
+  /// Of values that only moves make: always broken. From another segment. In
+  /// one trip. From trip to trip.
+  enum Kind { Owed, Outer, Inside, Wrap };
   ValueId value = kNone;
-  int64_t begin = 0, end = 0;
-  int64_t cost = -1; // The least cost to break it; -1: unbreakable.
-  SegmentId from = kNone, to = kNone; // Segments of the two uses.
-  bool avoidable = false;             // Another recipe avoids the later use.
+  Kind kind = Inside;
+  std::vector<std::pair<int64_t, int64_t>> spans; // Of the clock, half-open.
+  std::vector<Charge> charges;                    // Ways to break it.
+};
+
+/// An instruction, and what each of its recipes takes.
+struct WalkedRun {
+  struct Variant {
+    const Recipe *recipe = nullptr;
+    Wide cost = 0;            // In all trips.
+    std::vector<Wide> bytes;  // By space, surely taken.
+    std::vector<size_t> gaps; // That end if it runs.
+  };
+  int64_t moment = 0;
+  SegmentId segment = 0;
+  std::vector<WalkedGap> gaps;
+  std::vector<Variant> variants;
 };
 
 class GapWalk {
 public:
   explicit GapWalk(const Problem &problem);
-  /// Calls `onMoment` for each instruction, and `onGap` for each gap with
-  /// moments and bytes.
+  /// Calls `onRun` for each instruction, and `onGap` for each gap that ends at
+  /// no instruction.
   void run();
 
-  /// Bytes in memory when the instruction first runs, gaps left out.
-  std::function<void(int64_t moment, Wide bytes)> onMoment;
+  std::function<void(const WalkedRun &)> onRun;
   std::function<void(const WalkedGap &)> onGap;
-  /// Change of cost if every instruction runs its cheapest recipe: at most 0.
-  Wide cheaperRecipes = 0;
 
   const Problem &problem;
   std::vector<InstructionId> order;
-  std::vector<int64_t> starts; // By segment; and the end of the last.
+  std::vector<int64_t> starts;     // By segment; and the end of the last.
+  std::vector<Wide> residentBytes; // By space: values that never leave.
+  /// By value: the recipes that may make it again, and its share of their cost.
+  std::vector<std::vector<const Recipe *>> makers;
+  std::vector<std::vector<int64_t>> parts;
 
 private:
-  int64_t trips(SegmentId s) const { return problem.segments[s].trips; }
-  bool counts(ValueId v) const {
-    return v != kNone && problem.values[v].kind != ValueKind::Persistent;
-  }
-  ValueId aliasIn(ValueId v, SegmentId s) const;
-  void shareCosts();
-  void visit(int64_t k);
-  void endOfTrip(SegmentId s);
-  std::vector<ValueId> ownCarriers(SegmentId s);
-  void close(ValueId v, int64_t k, SegmentId s, int64_t avoid);
+  struct Touch {
+    bool ever = false;
+    int64_t clock = 0; // After it.
+    SegmentId segment = kNone;
+    int64_t trip = 0;
+  };
+  /// Executions of a run in a segment that lie in a gap.
+  using Count = std::function<int64_t(SegmentId)>;
 
-  Wide pins = 0;
-  std::vector<int64_t> share;
-  std::vector<std::vector<SegmentId>> makers; // Segments of its recipes.
-  std::vector<std::pair<int64_t, SegmentId>> last;
-  std::set<std::pair<ValueId, ValueId>> carrier; // (from, carried)
-  std::vector<SegmentId> home;
+  int64_t trips(SegmentId s) const { return problem.segments[s].trips; }
+  int64_t shown(SegmentId s) const { return std::min<int64_t>(trips(s), 3); }
+  ValueId aliasIn(ValueId v, SegmentId s) const;
+  bool counts(ValueId v) const { return v != kNone && !resident.count(v); }
+  bool isInput(ValueId v) const {
+    return problem.values[v].kind == ValueKind::Temporary && !madeByOwn[v];
+  }
+  bool isFree(const Recipe &r) const;
+  bool aloneAtHome(ValueId content) const;
+  void findFacts();
+  void findResident();
+  void findLastTouches();
+  void walkSegment(SegmentId s);
+  WalkedRun open(SegmentId s, int64_t moment) const;
+  std::vector<Wide> operands(const Recipe &r, SegmentId s) const;
+  void visit(WalkedRun &run, int64_t trip);
+  void meet(WalkedRun &run, ValueId v, int64_t trip);
+  void meetCarried(WalkedRun &run, ValueId c, int64_t trip);
+  void meetOutside(WalkedRun &run, ValueId v);
+  void close(WalkedRun &run) const;
+  void addCharges(WalkedGap &gap, ValueId v, SegmentId from, SegmentId to,
+                  const Count &count) const;
+  void addLeaving(WalkedGap &gap, ValueId v, SegmentId from, SegmentId to,
+                  const Count &count) const;
+  int64_t endOfTouches(ValueId v) const;
+  void endCarried(SegmentId s);
+  void addResults();
+
+  std::set<ValueId> resident;
+  std::vector<char> madeByOwn;
+  std::vector<ValueId> next;               // The value that updates it.
+  std::vector<std::vector<ValueId>> forms; // Per content.
+  std::vector<int64_t> mayRead;            // Executions.
+  std::vector<int64_t> lastClock;          // After the last touch.
+  std::vector<Touch> touches;
+  int64_t clock = 0;
+  /// Values from outside that cross the border of a trip in this segment.
+  std::set<std::pair<ValueId, SegmentId>> crossing;
+  /// Of this segment: where the clock stood after the last touch, in a middle
+  /// trip, of values that are carried; and those that the next trip surely
+  /// reads.
+  std::map<ValueId, int64_t> tails;
+  std::set<ValueId> heldOn;
 };
 
 } // namespace tmc::planning

@@ -35,14 +35,14 @@ constexpr double kAimPart = 0.01;
 /// Bits of the largest price of a byte, and of the denominator.
 constexpr int kPriceBits = 40, kMostBits = 60;
 
-struct Prices {
+struct CasePrices {
   std::vector<double> lambda, mu;
 };
 
 /// A case: its decisions, and the best prices found for it.
 struct Case {
   double bound = -kInfinity;
-  Prices prices;
+  CasePrices prices;
   std::vector<std::pair<int32_t, int8_t>> fixes;
   int32_t split = -1; // The line to split next.
 };
@@ -70,7 +70,7 @@ void Ascent::run(Case &c, int iterations) {
     return;
   }
   size_t m = model.moments.size(), rows = model.rows.size();
-  Prices now = c.prices;
+  CasePrices now = c.prices;
   std::vector<double> directionLambda(m, 0), directionMu(rows, 0);
   std::vector<double> share(model.lines.size(), 0);
   double step = 1;
@@ -207,7 +207,7 @@ struct Tree {
 };
 
 /// Splits the weakest case until the work is used up or `target` is reached.
-Tree grow(const Model &model, Prices prices, double target,
+Tree grow(const Model &model, CasePrices prices, double target,
           const BranchOptions &options) {
   Ascent ascent(model, target);
   Tree tree;
@@ -293,7 +293,7 @@ BranchCertificate round(const Model &model, const Tree &tree) {
       stack.push_back(tree.nodes[at].kept);
       continue;
     }
-    const Prices &p = tree.cases[at].prices;
+    const CasePrices &p = tree.cases[at].prices;
     for (size_t i = 0; i < p.lambda.size(); ++i)
       if (int64_t price = whole(p.lambda[i] / model.byteUnit))
         node.lambda.push_back({int32_t(i), price});
@@ -311,11 +311,12 @@ BranchCertificate round(const Model &model, const Tree &tree) {
 
 } // namespace
 
-BranchCertificate tmc::planning::branch(const Problem &problem,
-                                        const Relaxation &relaxation,
+BranchCertificate tmc::planning::branch(const GapModel &gaps,
                                         const std::vector<double> &prices,
                                         int64_t budgetBytes,
                                         const BranchOptions &options) {
+  const Problem &problem = gaps.problem;
+  const Relaxation relaxation = relax(gaps);
   BranchCertificate nothing;
   nothing.budgetBytes = budgetBytes;
   nothing.nodes.push_back({});
@@ -325,15 +326,15 @@ BranchCertificate tmc::planning::branch(const Problem &problem,
       choose(relaxation, prices, limit, std::max(options.moments, 2));
   if (chosen.empty())
     return nothing;
-  Model model(problem, relaxation, chosen, limit);
+  Model model(gaps, relaxation, chosen, limit);
   double target = double(options.knownExtraCost);
   if (options.knownExtraCost < 0) {
     target = double(relaxation.cheaperRecipes);
     for (const Gap &g : relaxation.gaps)
       target += double(g.cost) * kAimPart;
   }
-  // Prices move to the nearest chosen moment.
-  Prices start;
+  // CasePrices move to the nearest chosen moment.
+  CasePrices start;
   start.lambda.assign(chosen.size(), 0);
   start.mu.assign(model.rows.size(), 0);
   for (size_t k = 0; k < prices.size(); ++k) {

@@ -58,6 +58,8 @@
 
 #include "compiler/planning/bound/Bound.h"
 
+#include <optional>
+
 namespace tmc::planning {
 
 /// The row for input `read` of `value`, at the chosen moment number `moment`
@@ -96,14 +98,15 @@ struct BranchOptions {
   int32_t maxLeaves = 400;
 };
 
-/// The best bound found within the work. `prices` come from `ascend`.
-BranchCertificate branch(const Problem &problem, const Relaxation &relaxation,
+/// The best bound found within the work. `prices` of the device's moments come
+/// from `ascend`.
+BranchCertificate branch(const GapModel &gaps,
                          const std::vector<double> &prices, int64_t budgetBytes,
                          const BranchOptions &options);
 
 /// The bound that a certificate proves, in exact integers, by code that shares
-/// nothing with `branch` and `relax`: time O(size of the problem) and, for each
-/// leaf, O(gaps x moments + rows). An error says why it proves nothing.
+/// nothing with `branch` and `GapModel`: time O(size of the problem) and, for
+/// each leaf, O(gaps x moments + rows). An error says why it proves nothing.
 absl::StatusOr<int64_t> provenByBranching(const Problem &problem,
                                           const BranchCertificate &certificate);
 

@@ -31,7 +31,7 @@ struct Strip {
   size_t cell; // Its first cell, in tables over all cells.
 };
 
-class CaseChecker {
+class CaseChecker : CheckedMath {
 public:
   CaseChecker(const Problem &problem, const BranchCertificate &certificate)
       : problem(problem), certificate(certificate), walk(problem),
@@ -42,6 +42,8 @@ public:
 private:
   absl::Status readMoments();
   void readGaps();
+  void readRun(const WalkedRun &run);
+  void readGap(const WalkedGap &gap, Wide avoid);
   void addTail(ValueId v);
   absl::Status readRows();
   absl::Status checkPrices() const;
@@ -56,16 +58,12 @@ private:
                             certificate.moments.end(), stage) -
            certificate.moments.begin();
   }
-  void addStrip(Strip strip);
-  /// Whether `recipe` may make a value again in segment s.
-  bool mayRun(RecipeId recipe, SegmentId s) const;
-  Wide plus(Wide a, Wide b) {
-    overflow |= __builtin_add_overflow(a, b, &a);
-    return a;
+  SegmentId segmentOf(int64_t moment) const {
+    return problem.instructions[walk.order[moment]].segment;
   }
-  Wide times(Wide a, Wide b) {
-    overflow |= __builtin_mul_overflow(a, b, &a);
-    return a;
+  void addStrip(Strip strip);
+  static bool mayRun(const Recipe &recipe, SegmentId s) {
+    return recipe.segment == kNone || recipe.segment == s;
   }
 
   const Problem &problem;
@@ -77,8 +75,7 @@ private:
   std::map<std::pair<ValueId, int64_t>, size_t> stripAt; // By moment before.
   std::vector<std::vector<int64_t>> naturals; // Moments of uses, production.
   std::vector<SegmentId> lastSegment, home;
-  std::vector<std::vector<RecipeId>> makers; // Recipes that write a value.
-  std::vector<char> isCarried;               // Into the next trip.
+  std::vector<char> isCarried; // Into the next trip.
   size_t cells = 0;
   /// Slots of a row: its value in memory, its input in memory, its input made.
   struct Row {
@@ -90,8 +87,8 @@ private:
   /// Per cell, at the current leaf: prices for being in memory at its end, and
   /// for being made in it.
   std::vector<Wide> forThere, forMade;
-  Wide least = 0;
-  bool any = false, overflow = false;
+  Wide least = 0, cheaperRecipes = 0;
+  bool any = false;
 };
 
 absl::Status CaseChecker::readMoments() {
@@ -106,15 +103,6 @@ absl::Status CaseChecker::readMoments() {
     before = k;
   }
   return absl::OkStatus();
-}
-
-bool CaseChecker::mayRun(RecipeId r, SegmentId s) const {
-  const Recipe &recipe = problem.recipes[r];
-  for (ValueId v : recipe.writes)
-    if (problem.values[v].pinned)
-      return false;
-  return recipe.recomputable &&
-         (recipe.segment == kNone || recipe.segment == s);
 }
 
 void CaseChecker::addStrip(Strip strip) {
@@ -134,11 +122,7 @@ void CaseChecker::readGaps() {
   naturals.resize(problem.values.size());
   lastSegment.assign(problem.values.size(), kNone);
   home = lastSegment;
-  makers.resize(problem.values.size());
   isCarried.assign(problem.values.size(), 0);
-  for (size_t r = 0; r < problem.recipes.size(); ++r)
-    for (ValueId v : problem.recipes[r].writes)
-      makers[v].push_back(RecipeId(r));
   for (const Value &v : problem.values)
     if (v.carriedFrom != kNone)
       isCarried[v.carriedFrom] = 1;
@@ -156,22 +140,62 @@ void CaseChecker::readGaps() {
       home[v] = instruction.segment;
     }
   }
-  walk.onMoment = [&](int64_t k, Wide bytes) {
-    int64_t i = intervalOf(k);
-    if (i < int64_t(m) && certificate.moments[i] == k)
-      need[i] += bytes;
-  };
-  walk.onGap = [&](const WalkedGap &gap) {
-    if (gap.cost >= 0) {
-      bool plain = gap.from == gap.to && !gap.avoidable;
-      addStrip({gap.value, gap.begin, gap.end, 0, 0, plain ? gap.from : kNone,
-                gap.cost, false, 0});
-      return;
-    }
-    for (int64_t i = intervalOf(gap.begin); i < intervalOf(gap.end); ++i)
-      need[i] += problem.values[gap.value].bytes;
-  };
+  walk.onRun = [&](const WalkedRun &run) { readRun(run); };
+  walk.onGap = [&](const WalkedGap &gap) { readGap(gap, -1); };
   walk.run();
+  for (Wide &bytes : need)
+    bytes += walk.residentBytes[0];
+}
+
+/// Takes the least of each figure over the variants. A variant that avoids
+/// reads shares its extra cost among them.
+void CaseChecker::readRun(const WalkedRun &run) {
+  Wide least = run.variants[0].cost, bytes = run.variants[0].bytes[0];
+  for (const WalkedRun::Variant &variant : run.variants) {
+    least = std::min(least, variant.cost);
+    bytes = std::min(bytes, variant.bytes[0]);
+  }
+  cheaperRecipes += least - run.variants[0].cost;
+  const int64_t i = intervalOf(run.moment);
+  if (i < int64_t(need.size()) && certificate.moments[i] == run.moment)
+    need[i] += bytes;
+  for (size_t g = 0; g < run.gaps.size(); ++g) {
+    Wide avoid = -1;
+    for (const WalkedRun::Variant &variant : run.variants) {
+      if (std::find(variant.gaps.begin(), variant.gaps.end(), g) !=
+          variant.gaps.end())
+        continue;
+      const Wide extra =
+          (variant.cost - least) / Wide(run.gaps.size() - variant.gaps.size());
+      avoid = avoid < 0 ? extra : std::min(avoid, extra);
+    }
+    if (avoid != 0)
+      readGap(run.gaps[g], avoid);
+  }
+}
+
+/// Adds a gap of one span; `avoid`: the cost of not reading its value.
+void CaseChecker::readGap(const WalkedGap &gap, Wide avoid) {
+  std::vector<std::pair<int64_t, int64_t>> spans;
+  for (auto span : gap.spans)
+    if (span.first < span.second)
+      spans.push_back(span);
+  if (spans.size() != 1 || problem.values[gap.value].bytes == 0)
+    return;
+  auto [begin, end] = spans.front();
+  Wide cost = avoid;
+  SegmentId within = kNone;
+  for (const WalkedGap::Charge &charge : gap.charges)
+    if (cost < 0 || charge.cost < cost)
+      cost = charge.cost;
+  if (gap.kind == WalkedGap::Inside && avoid < 0)
+    within = segmentOf(begin);
+  if (cost >= 0) {
+    addStrip({gap.value, begin, end, 0, 0, within, cost, false, 0});
+    return;
+  }
+  for (int64_t i = intervalOf(begin); i < intervalOf(end); ++i)
+    need[i] += problem.values[gap.value].bytes;
 }
 
 /// After its last use a value may stay in memory for recomputations.
@@ -188,17 +212,11 @@ void CaseChecker::addTail(ValueId v) {
   if (begin >= end || stripAt.count({v, begin - 1}))
     return;
   Wide least = -1; // Its share of the least recipe cost.
-  for (RecipeId r : makers[v]) {
-    const Recipe &recipe = problem.recipes[r];
-    if (!mayRun(r, s))
-      continue;
-    Wide all = 0;
-    for (ValueId w : recipe.writes)
-      all += problem.values[w].bytes;
-    Wide part = all ? Wide(recipe.cost) * value.bytes / all : 0;
-    part *= problem.segments[s].trips;
-    least = least < 0 ? part : std::min(least, part);
-  }
+  for (size_t m = 0; m < walk.makers[v].size(); ++m)
+    if (mayRun(*walk.makers[v][m], s)) {
+      const Wide part = Wide(walk.parts[v][m]) * problem.segments[s].trips;
+      least = least < 0 ? part : std::min(least, part);
+    }
   addStrip({v, begin, end, 0, 0, s, least, true, 0});
 }
 
@@ -222,13 +240,10 @@ absl::Status CaseChecker::readRows() {
     const Strip &gap = strips[at->second];
     if (row.moment < gap.lo || row.moment >= gap.hi)
       return wrong(absl::StrCat(which, " isn't inside its gap"));
-    for (RecipeId r : makers[row.value]) {
-      const std::vector<ValueId> &reads = problem.recipes[r].reads;
-      if (mayRun(r, gap.segment) &&
-          std::find(reads.begin(), reads.end(), row.read) == reads.end())
-        return wrong(absl::StrCat(which, " isn't read by '",
-                                  problem.recipes[r].name, "'"));
-    }
+    for (const Recipe *r : walk.makers[row.value])
+      if (mayRun(*r, gap.segment) && std::find(r->reads.begin(), r->reads.end(),
+                                               row.read) == r->reads.end())
+        return wrong(absl::StrCat(which, " isn't read by '", r->name, "'"));
     int64_t from = certificate.moments[row.moment];
     for (int64_t k : naturals[row.read])
       if (k >= from && k <= gap.end)
@@ -343,7 +358,7 @@ std::optional<Wide> CaseChecker::leaf(const BranchCertificate::Node &node) {
   }
   for (size_t c = 1; c <= cells; ++c)
     forMade[c] += forMade[c - 1];
-  Wide sum = plus(prices, times(walk.cheaperRecipes, certificate.denominator));
+  Wide sum = plus(prices, times(cheaperRecipes, certificate.denominator));
   for (size_t i = 0; i < lambda.size(); ++i)
     sum = plus(sum, times(lambda[i], need[i] - limit));
   for (size_t s = 0; s < strips.size(); ++s) {
@@ -425,8 +440,12 @@ absl::StatusOr<int64_t> CaseChecker::run() {
 absl::StatusOr<int64_t>
 tmc::planning::provenByBranching(const Problem &problem,
                                  const BranchCertificate &certificate) {
-  if (absl::Status status = checkNothingMoves(problem); !status.ok())
-    return status;
+  if (problem.spaces.size() > 1 || problem.engines.size() > 1)
+    return wrong(absl::StrCat(
+        "the certificate is void: it counts on values that are recomputed "
+        "where they are absent, but the problem has ",
+        problem.spaces.size(), " spaces and ", problem.engines.size(),
+        " engines, so they may be fetched"));
   return CaseChecker(problem, certificate).run();
 }
 

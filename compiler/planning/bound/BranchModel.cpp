@@ -3,9 +3,10 @@
 using namespace tmc::planning;
 using namespace tmc::planning::branching;
 
-Model::Model(const Problem &problem, const Relaxation &relaxation,
+Model::Model(const GapModel &gaps, const Relaxation &relaxation,
              std::vector<int32_t> chosen, int64_t limit)
-    : problem(problem), moments(std::move(chosen)) {
+    : problem(gaps.problem), moments(std::move(chosen)), facts(gaps.facts),
+      begins(gaps.begins) {
   constant = double(relaxation.cheaperRecipes);
   double bytes = 0;
   for (const Gap &g : relaxation.gaps)
@@ -25,54 +26,31 @@ Model::Model(const Problem &problem, const Relaxation &relaxation,
   home.assign(numValues, kNone);
   lastSegment = home;
   inputs.resize(numValues);
-  remakes.resize(numValues);
   linesOf.resize(numValues);
-  int32_t k = 0;
-  for (size_t s = 0; s < problem.segments.size(); ++s) {
-    for (InstructionId i : problem.segments[s].instructions) {
-      const Instruction &instruction = problem.instructions[i];
-      auto meet = [&](ValueId v) {
-        if (naturals[v].empty() || naturals[v].back() != k)
-          naturals[v].push_back(k);
-        lastSegment[v] = SegmentId(s);
-      };
-      for (ValueId v : problem.recipes[instruction.recipes.front()].writes) {
-        meet(v);
-        home[v] = SegmentId(s);
-      }
-      for (RecipeId r : instruction.recipes)
-        for (ValueId v : problem.recipes[r].reads)
-          meet(v);
-      ++k;
+  for (int32_t k = 0; k < int32_t(gaps.order.size()); ++k) {
+    const Instruction &instruction = problem.instructions[gaps.order[k]];
+    auto meet = [&](ValueId v) {
+      if (naturals[v].empty() || naturals[v].back() != k)
+        naturals[v].push_back(k);
+      lastSegment[v] = instruction.segment;
+    };
+    for (ValueId v : problem.recipes[instruction.recipes.front()].writes) {
+      meet(v);
+      home[v] = instruction.segment;
     }
-    segmentEnd.push_back(k);
+    for (RecipeId r : instruction.recipes)
+      for (ValueId v : problem.recipes[r].reads)
+        meet(v);
   }
   std::vector<char> isInput(numValues, 0);
-  for (const Recipe &recipe : problem.recipes) {
-    bool can = recipe.recomputable;
-    int64_t written = 0;
-    for (ValueId v : recipe.writes) {
-      can &= !problem.values[v].pinned;
-      written += problem.values[v].bytes;
-    }
-    if (!can)
-      continue;
-    for (ValueId v : recipe.writes) {
-      std::vector<ValueId> &in = inputs[v];
-      if (remakes[v].empty())
+  for (ValueId v = 0; v < ValueId(numValues); ++v) {
+    std::vector<ValueId> &in = inputs[v];
+    for (const ValueFacts::Maker &maker : facts.makersOf(v)) {
+      const Recipe &recipe = problem.recipes[maker.recipe];
+      if (&maker == facts.makersOf(v).data())
         in = recipe.reads;
       else
-        in.erase(std::remove_if(in.begin(), in.end(),
-                                [&](ValueId w) {
-                                  return std::find(recipe.reads.begin(),
-                                                   recipe.reads.end(),
-                                                   w) == recipe.reads.end();
-                                }),
-                 in.end());
-      remakes[v].push_back(
-          {recipe.segment, written ? double(__int128(recipe.cost) *
-                                            problem.values[v].bytes / written)
-                                   : 0});
+        std::erase_if(in, [&](ValueId w) { return !isRead(recipe, w); });
     }
   }
   for (const std::vector<ValueId> &in : inputs)
@@ -116,15 +94,16 @@ void Model::addTails(const std::vector<char> &isInput) {
   for (ValueId v = 0; v < ValueId(isInput.size()); ++v) {
     const Value &value = problem.values[v];
     SegmentId s = lastSegment[v];
-    if (!isInput[v] || remakes[v].empty() || home[v] == kNone ||
+    if (!isInput[v] || facts.makersOf(v).empty() || home[v] == kNone ||
         value.kind != ValueKind::Temporary || value.liveOut || isCarried[v] ||
         (problem.segments[s].trips > 1 && home[v] != s))
       continue;
     double cost = kInfinity;
-    for (auto [bound, part] : remakes[v])
-      if (bound == kNone || bound == s)
-        cost = std::min(cost, part * double(problem.segments[s].trips));
-    int32_t first = naturals[v].back() + 1, end = segmentEnd[s];
+    for (const ValueFacts::Maker &maker : facts.makersOf(v))
+      if (maker.segment == kNone || maker.segment == s)
+        cost = std::min(cost,
+                        double(maker.cost) * double(problem.segments[s].trips));
+    int32_t first = naturals[v].back() + 1, end = begins[s + 1];
     if (first < end && interval(first) < interval(end))
       addLine(v, first, end, cost, true, true);
   }

@@ -42,7 +42,7 @@ struct RowSlots {
 /// The relaxation at the chosen moments.
 class Model {
 public:
-  Model(const Problem &problem, const Relaxation &relaxation,
+  Model(const GapModel &gaps, const Relaxation &relaxation,
         std::vector<int32_t> chosen, int64_t limit);
 
   int32_t interval(int32_t stage) const {
@@ -69,11 +69,10 @@ private:
 
   std::vector<std::vector<int32_t>> naturals; // Moments of uses, production.
   std::vector<SegmentId> home, lastSegment;
-  std::vector<int32_t> segmentEnd;
-  /// Inputs that every recipe of a value reads; and the least cost share, by
-  /// the segment where the recipe may run (kNone: any).
+  const ValueFacts &facts;
+  std::vector<int32_t> begins; // By segment, and the end.
+  /// Inputs that every recipe of a value reads.
   std::vector<std::vector<ValueId>> inputs;
-  std::vector<std::vector<std::pair<SegmentId, double>>> remakes;
   std::vector<std::vector<int32_t>> linesOf; // Per value, ascending.
 };
 

@@ -1,7 +1,6 @@
 #include "compiler/planning/bound/BoundCheck.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace tmc::planning;
 
@@ -9,35 +8,13 @@ static bool contains(const std::vector<ValueId> &list, ValueId v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-GapWalk::GapWalk(const Problem &problem) : problem(problem) {
+GapWalk::GapWalk(const Problem &problem)
+    : problem(problem), residentBytes(problem.spaces.size(), 0) {
   for (const Segment &s : problem.segments) {
     starts.push_back(int64_t(order.size()));
     order.insert(order.end(), s.instructions.begin(), s.instructions.end());
   }
   starts.push_back(int64_t(order.size()));
-}
-
-void GapWalk::run() {
-  shareCosts();
-  cheaperRecipes = pins = 0;
-  last.assign(problem.values.size(), {-1, kNone});
-  home.assign(problem.values.size(), kNone);
-  for (const Instruction &i : problem.instructions)
-    for (ValueId w : problem.recipes[i.recipes.front()].writes)
-      home[w] = i.segment;
-  for (size_t v = 0; v < problem.values.size(); ++v)
-    if (ValueId from = problem.values[v].carriedFrom; from != kNone)
-      carrier.insert({from, ValueId(v)});
-  for (const Value &v : problem.values)
-    if (v.kind == ValueKind::Persistent && v.updates == kNone)
-      pins += v.bytes;
-  for (int64_t k = 0; k < int64_t(order.size()); ++k)
-    visit(k);
-  for (size_t v = 0; v < problem.values.size(); ++v)
-    if (problem.values[v].liveOut &&
-        problem.values[v].kind == ValueKind::Temporary)
-      close(ValueId(v), int64_t(order.size()),
-            SegmentId(problem.segments.size()) - 1, -1);
 }
 
 ValueId GapWalk::aliasIn(ValueId v, SegmentId s) const {
@@ -46,127 +23,362 @@ ValueId GapWalk::aliasIn(ValueId v, SegmentId s) const {
              : v;
 }
 
-void GapWalk::shareCosts() {
-  constexpr int64_t none = std::numeric_limits<int64_t>::max();
-  share.assign(problem.values.size(), none);
-  makers.resize(problem.values.size());
+bool GapWalk::isFree(const Recipe &r) const {
+  if (!problem.isMove(r))
+    return false;
+  for (ValueId v : r.reads)
+    if (problem.values[v].kind == ValueKind::Carried)
+      return true;
+  return false;
+}
+
+/// Whether only one form can be the content's home.
+bool GapWalk::aloneAtHome(ValueId content) const {
+  if (problem.values[content].pinned)
+    return true;
+  int homes = 0;
+  for (ValueId v : forms[content])
+    homes += problem.values[v].kind == ValueKind::Persistent;
+  return homes == 1;
+}
+
+void GapWalk::findFacts() {
+  const size_t n = problem.values.size();
+  forms.resize(n);
+  makers.resize(n);
+  parts.resize(n);
+  next.assign(n, kNone);
+  madeByOwn.assign(n, 0);
+  mayRead.assign(n, 0);
+  for (size_t v = 0; v < n; ++v) {
+    forms[problem.contentOf(ValueId(v))].push_back(ValueId(v));
+    if (ValueId old = problem.values[v].updates; old != kNone)
+      next[old] = ValueId(v);
+  }
   for (const Recipe &r : problem.recipes) {
-    Wide bytes = 0;
-    bool pinned = false;
-    for (ValueId v : r.writes) {
-      bytes += problem.values[v].bytes;
-      pinned |= problem.values[v].pinned;
+    Wide all = 0;
+    bool may = r.recomputable;
+    for (ValueId w : r.writes) {
+      all += problem.values[w].bytes;
+      may &= !problem.values[w].pinned;
     }
-    if (!r.recomputable || pinned)
+    for (ValueId w : r.writes) {
+      if (!may)
+        continue;
+      makers[w].push_back(&r);
+      parts[w].push_back(
+          r.writes.size() == 1 ? r.cost
+          : all ? int64_t(Wide(r.cost) * problem.values[w].bytes / all)
+                : 0);
+    }
+  }
+  for (const Instruction &i : problem.instructions) {
+    std::set<ValueId> reads;
+    for (RecipeId r : i.recipes) {
+      for (ValueId w : problem.recipes[r].writes)
+        madeByOwn[w] = 1;
+      for (ValueId v : problem.recipes[r].reads)
+        if (ValueId u = aliasIn(v, i.segment); u != kNone)
+          reads.insert(u);
+    }
+    for (ValueId v : reads)
+      mayRead[v] += trips(i.segment);
+  }
+}
+
+/// Finds values that never leave, and the homes that are there at first.
+void GapWalk::findResident() {
+  for (size_t v = 0; v < problem.values.size(); ++v) {
+    const Value &value = problem.values[v];
+    if (value.kind != ValueKind::Persistent || value.updates != kNone)
       continue;
-    for (ValueId v : r.writes) {
-      Wide part = bytes ? Wide(r.cost) * problem.values[v].bytes / bytes : 0;
-      share[v] = std::min(share[v], int64_t(part));
-      makers[v].push_back(r.segment);
+    bool stays = true;
+    int64_t bytes = value.bytes;
+    std::vector<ValueId> chain;
+    for (ValueId u = ValueId(v); u != kNone; u = next[u]) {
+      const ValueId content = problem.contentOf(u);
+      stays &= aloneAtHome(content) &&
+               (u == content || !problem.values[content].pinned);
+      bytes = std::min(bytes, problem.values[u].bytes);
+      chain.push_back(u);
+    }
+    if (stays) {
+      resident.insert(chain.begin(), chain.end());
+      residentBytes[value.space] += bytes;
     }
   }
 }
 
-void GapWalk::visit(int64_t k) {
-  const Instruction &instruction = problem.instructions[order[k]];
-  SegmentId s = instruction.segment;
-  const Recipe &usual = problem.recipes[instruction.recipes.front()];
-  int64_t cheapest = usual.cost, scratch = usual.workspaceBytes;
-  for (RecipeId r : instruction.recipes) {
-    cheapest = std::min(cheapest, problem.recipes[r].cost);
-    scratch = std::min(scratch, problem.recipes[r].workspaceBytes);
+void GapWalk::findLastTouches() {
+  lastClock.assign(problem.values.size(), 0);
+  for (size_t k = 0; k < order.size(); ++k) {
+    const Instruction &instruction = problem.instructions[order[k]];
+    const SegmentId s = instruction.segment;
+    for (RecipeId r : instruction.recipes)
+      for (const std::vector<ValueId> *list :
+           {&problem.recipes[r].reads, &problem.recipes[r].writes})
+        for (ValueId touched : *list)
+          if (ValueId v = aliasIn(touched, s); v != kNone)
+            lastClock[v] = trips(s) > 2 ? starts[s + 1] : int64_t(k) + 1;
   }
-  cheaperRecipes += Wide(cheapest - usual.cost) * trips(s);
+}
 
-  Wide footprint = pins + scratch;
-  if (k == starts[s] && trips(s) > 1) // Carried values begin here.
-    for (size_t v = 0; v < problem.values.size() && !carrier.empty(); ++v)
-      if (problem.values[v].kind == ValueKind::Carried &&
-          home[problem.values[v].carriedFrom] == s)
-        last[v] = {k - 1, s};
-  for (ValueId read : usual.reads) {
-    ValueId v = aliasIn(read, s);
+/// Bytes that run `r` surely holds when it starts, by space.
+std::vector<Wide> GapWalk::operands(const Recipe &r, SegmentId s) const {
+  std::vector<Wide> out(problem.spaces.size(), 0);
+  for (ValueId read : r.reads)
+    if (ValueId v = aliasIn(read, s); counts(v))
+      out[problem.values[v].space] += problem.values[v].bytes;
+  if (isFree(r))
+    return out;
+  for (ValueId w : r.writes) {
+    if (!counts(w) || contains(r.reads, w))
+      continue;
+    const int64_t bytes = problem.values[w].bytes;
+    int64_t shared = 0;
+    auto mayShare = [&](ValueId v) {
+      shared = std::max(shared, std::min(bytes, problem.values[v].bytes));
+    };
+    if (problem.values[w].updates != kNone)
+      mayShare(problem.values[w].updates);
+    for (const Overwrite &o : r.overwrites)
+      if (ValueId v = aliasIn(o.read, s); o.written == w && counts(v))
+        mayShare(v);
+    out[problem.values[w].space] += bytes - shared;
+  }
+  out[r.workspaceSpace] += r.workspaceBytes;
+  return out;
+}
+
+WalkedRun GapWalk::open(SegmentId s, int64_t moment) const {
+  WalkedRun run;
+  run.moment = moment;
+  run.segment = s;
+  for (RecipeId id : problem.instructions[order[moment]].recipes) {
+    const Recipe &r = problem.recipes[id];
+    run.variants.push_back(
+        {&r, Wide(r.cost) * (trips(s) - isFree(r)), operands(r, s), {}});
+  }
+  return run;
+}
+
+/// Adds ways to break a gap: runs that write v in segments [from, to].
+void GapWalk::addCharges(WalkedGap &gap, ValueId v, SegmentId from,
+                         SegmentId to, const Count &count) const {
+  for (size_t m = 0; m < makers[v].size(); ++m)
+    for (SegmentId s = std::max(from, 0); s <= to; ++s) {
+      const Recipe &r = *makers[v][m];
+      if (r.segment != kNone && r.segment != s)
+        continue;
+      const int64_t times = std::max<int64_t>(0, count(s) - isFree(r));
+      gap.charges.push_back({s, r.engine, Wide(parts[v][m]) * times});
+    }
+}
+
+/// Lets runs break a gap that leaves segment `from`, where v was touched last.
+/// The clock of a gap that leaves three trips starts after them. Of two trips,
+/// a wrap has the first one's execution.
+void GapWalk::addLeaving(WalkedGap &gap, ValueId v, SegmentId from,
+                         SegmentId to, const Count &count) const {
+  const bool isLate = from != kNone && shown(from) == 3;
+  const bool isCrossing = crossing.count({v, from});
+  addCharges(gap, v, isLate ? from + 1 : from, to, [&](SegmentId s) {
+    return s != from ? count(s) : isCrossing ? 1 : trips(from);
+  });
+}
+
+/// The clock after the last touch of a home, or of the form that updates it;
+/// -1: the home needn't be there.
+int64_t GapWalk::endOfTouches(ValueId v) const {
+  int64_t since = lastClock[v];
+  const ValueId u = next[v];
+  if (u == kNone)
+    return since;
+  if (problem.values[u].bytes < problem.values[v].bytes || next[u] != kNone)
+    return -1;
+  for (ValueId f : forms[problem.contentOf(u)])
+    if (f == u || madeByOwn[f])
+      since = std::max(since, lastClock[f]);
+  return since;
+}
+
+/// Adds the gap of v from another segment, or from the step's begin.
+void GapWalk::meetOutside(WalkedRun &run, ValueId v) {
+  const Value &value = problem.values[v];
+  const Touch &from = touches[v];
+  const bool fromHome = !from.ever && value.kind == ValueKind::Persistent &&
+                        value.updates == kNone;
+  if (!from.ever && !fromHome)
+    return;
+  WalkedGap gap{v, WalkedGap::Outer, {{from.clock, clock}}, {}};
+  if (int64_t since = fromHome ? endOfTouches(v) : -1; since >= 0)
+    gap.spans.push_back({since, int64_t(order.size())});
+  addLeaving(gap, v, from.segment, run.segment,
+             [&](SegmentId s) { return s == run.segment ? 1 : trips(s); });
+  run.gaps.push_back(std::move(gap));
+}
+
+/// A carried value is there when a trip begins, or a copy makes it in the trip.
+/// The value that it comes from is then there when the trip before ends.
+void GapWalk::meetCarried(WalkedRun &run, ValueId c, int64_t trip) {
+  const SegmentId s = run.segment;
+  if (trip == 0)
+    return; // It may be nothing.
+  const ValueId source = problem.values[c].carriedFrom;
+  const bool isHeldOn = trip == 2 && tails.count(source);
+  if (makers[c].empty() && trip == 2) {
+    bool isSure = true;
+    for (const WalkedRun::Variant &variant : run.variants)
+      isSure &= contains(variant.recipe->reads, c);
+    if (isHeldOn && isSure)
+      heldOn.insert(source);
+    return;
+  }
+  if (trip == 1) {
+    WalkedGap gap{c, WalkedGap::Inside, {{starts[s], clock}}, {}};
+    addCharges(gap, c, s, s, [&](SegmentId) { return trips(s); });
+    if (!makers[c].empty())
+      addCharges(gap, source, s, s, [&](SegmentId) { return trips(s); });
+    run.gaps.push_back(std::move(gap));
+  } else if (isHeldOn) {
+    for (WalkedGap &gap : run.gaps)
+      if (gap.value == c)
+        gap.spans.push_back({tails.at(source), clock});
+  }
+}
+
+/// Adds to the gaps of v that end at `run`, in this trip.
+void GapWalk::meet(WalkedRun &run, ValueId v, int64_t trip) {
+  const SegmentId s = run.segment;
+  const Touch &from = touches[v];
+  if (isInput(v)) {
+    if (trip > 0)
+      return;
+    WalkedGap gap{v, WalkedGap::Owed, {}, {}};
+    addCharges(gap, v, 0, SegmentId(problem.segments.size()) - 1,
+               [&](SegmentId at) { return trips(at); });
+    for (WalkedGap::Charge &charge : gap.charges)
+      charge.cost = charge.cost * trips(s) / mayRead[v];
+    run.gaps.push_back(std::move(gap));
+    return;
+  }
+  if (from.ever && from.segment == s && from.trip == trip) {
+    if (trip != std::min<int64_t>(trips(s), 2) - 1)
+      return;
+    WalkedGap gap{v, WalkedGap::Inside, {{from.clock, clock}}, {}};
+    addCharges(gap, v, s, s, [&](SegmentId) { return trips(s); });
+    run.gaps.push_back(std::move(gap));
+  } else if (problem.values[v].kind == ValueKind::Carried) {
+    meetCarried(run, v, trip);
+  } else if (trip == 0) {
+    meetOutside(run, v);
+  } else if (from.ever && trip == 1) {
+    WalkedGap gap{v, WalkedGap::Wrap, {{from.clock, clock}}, {}};
+    addCharges(gap, v, s, s, [&](SegmentId) { return trips(s) - 1; });
+    run.gaps.push_back(std::move(gap));
+    crossing.insert({v, s});
+  } else if (from.ever) {
+    for (WalkedGap &gap : run.gaps)
+      if (gap.value == v && gap.kind == WalkedGap::Wrap)
+        gap.spans.push_back({from.clock, clock});
+  }
+}
+
+/// Says which gaps each variant ends.
+void GapWalk::close(WalkedRun &run) const {
+  for (WalkedRun::Variant &variant : run.variants)
+    for (size_t g = 0; g < run.gaps.size(); ++g)
+      for (ValueId named : variant.recipe->reads)
+        if (aliasIn(named, run.segment) == run.gaps[g].value) {
+          variant.gaps.push_back(g);
+          break;
+        }
+}
+
+void GapWalk::visit(WalkedRun &run, int64_t trip) {
+  const SegmentId s = run.segment;
+  const bool isShown = trip == std::min<int64_t>(trips(s), 2) - 1;
+  std::vector<ValueId> read;
+  for (const WalkedRun::Variant &variant : run.variants)
+    for (ValueId named : variant.recipe->reads)
+      if (ValueId v = aliasIn(named, s); counts(v) && !contains(read, v)) {
+        read.push_back(v);
+        meet(run, v, trip);
+      }
+  if (isShown)
+    clock = run.moment + 1;
+  for (const WalkedRun::Variant &variant : run.variants)
+    for (const std::vector<ValueId> *list :
+         {&variant.recipe->reads, &variant.recipe->writes})
+      for (ValueId touched : *list)
+        if (ValueId v = aliasIn(touched, s); v != kNone)
+          touches[v] = {true, clock, s, trip};
+}
+
+/// What the next trip surely reads as carried is held to the end of a trip.
+void GapWalk::endCarried(SegmentId s) {
+  for (ValueId v : heldOn) {
     if (!counts(v))
       continue;
-    int64_t avoid = -1; // The least cost of not reading it.
-    for (RecipeId r : instruction.recipes) {
-      const Recipe &recipe = problem.recipes[r];
-      if (contains(recipe.reads, read))
-        continue;
-      int64_t fewer = 0;
-      for (ValueId u : usual.reads)
-        fewer += !contains(recipe.reads, u);
-      int64_t price = (recipe.cost - cheapest) / fewer * trips(s);
-      avoid = avoid < 0 ? price : std::min(avoid, price);
-    }
-    if (avoid == 0)
-      continue;
-    close(v, k, s, avoid);
-    if (avoid < 0)
-      footprint += problem.values[v].bytes;
+    WalkedGap gap{v, WalkedGap::Inside, {{tails.at(v), starts[s + 1]}}, {}};
+    addCharges(gap, v, s, s, [&](SegmentId) { return trips(s); });
+    onGap(gap);
   }
-  for (ValueId w : usual.writes) {
-    if (!counts(w))
-      continue;
-    int64_t saved = 0;
-    for (RecipeId r : instruction.recipes)
-      for (const Overwrite &o : problem.recipes[r].overwrites)
-        if (o.written == w && counts(aliasIn(o.read, s)))
-          saved = std::max(saved, std::min(problem.values[o.read].bytes,
-                                           problem.values[w].bytes));
-    footprint += problem.values[w].bytes - saved;
-    last[w] = {k, s};
-  }
-  onMoment(k, footprint);
-  if (k + 1 == starts[s + 1] && trips(s) > 2)
-    endOfTrip(s);
+  heldOn.clear();
+  tails.clear();
 }
 
-/// In a middle trip, holds to here each value that the next trip surely reads
-/// as carried.
-void GapWalk::endOfTrip(SegmentId s) {
-  for (ValueId v : ownCarriers(s)) {
-    auto at = last[v];
-    if (at.second == s)
-      close(v, starts[s + 1], s, -1);
-    last[v] = at;
-  }
-}
-std::vector<ValueId> GapWalk::ownCarriers(SegmentId s) {
-  std::set<ValueId> out;
-  for (auto [from, c] : carrier) {
-    if (home[from] != s)
+void GapWalk::walkSegment(SegmentId s) {
+  std::vector<WalkedRun> runs;
+  for (int64_t k = starts[s]; k < starts[s + 1]; ++k)
+    runs.push_back(open(s, k));
+  for (int64_t trip = 0; trip < shown(s); ++trip) {
+    for (WalkedRun &run : runs)
+      visit(run, trip);
+    if (trip != 1 || trips(s) == 2)
       continue;
-    for (InstructionId i : problem.segments[s].instructions) {
-      bool always = true;
-      for (RecipeId r : problem.instructions[i].recipes)
-        always &= contains(problem.recipes[r].reads, c);
-      if (always)
-        out.insert(from);
-    }
+    for (const Value &value : problem.values)
+      if (ValueId v = value.carriedFrom;
+          v != kNone && touches[v].segment == s) {
+        crossing.insert({v, s});
+        tails[v] = touches[v].clock;
+      }
   }
-  return {out.begin(), out.end()};
+  clock = starts[s + 1];
+  for (WalkedRun &run : runs) {
+    close(run);
+    onRun(run);
+  }
+  endCarried(s);
 }
 
-/// Ends the gap of v at moment k in segment s; `avoid`: cost to avoid the use.
-void GapWalk::close(ValueId v, int64_t k, SegmentId s, int64_t avoid) {
-  auto [from, was] = last[v];
-  last[v] = {k, s};
-  int64_t begin = from + 1, end = k;
-  if (was != s) {
-    begin = trips(was) > 2 ? starts[was + 1] : begin;
-    if (k < int64_t(order.size()))
-      end = trips(s) > 1 ? starts[s] : end;
+/// Results stay to the end, if no other form can be their home.
+void GapWalk::addResults() {
+  for (ValueId v = 0; v < ValueId(problem.values.size()); ++v) {
+    const Value &value = problem.values[v];
+    if (value.kind != ValueKind::Temporary || !value.liveOut || !madeByOwn[v])
+      continue;
+    bool isAlone = true;
+    for (ValueId f : forms[problem.contentOf(v)])
+      isAlone &= f == v || !problem.values[f].liveOut;
+    if (!isAlone)
+      continue;
+    WalkedGap gap{v, WalkedGap::Outer, {{touches[v].clock, clock}}, {}};
+    const SegmentId end = SegmentId(problem.segments.size()) - 1;
+    if (touches[v].segment == end)
+      gap.kind = WalkedGap::Inside;
+    addLeaving(gap, v, touches[v].segment, end,
+               [&](SegmentId s) { return trips(s); });
+    onGap(gap);
   }
-  if (begin >= end || problem.values[v].bytes == 0)
-    return;
-  int64_t fewest = -1;
-  for (SegmentId allowed : makers[v])
-    for (SegmentId t = was; t <= s; ++t)
-      if (allowed == kNone || allowed == t)
-        fewest = fewest < 0 ? trips(t) : std::min(fewest, trips(t));
-  int64_t cost = fewest < 0 ? -1 : share[v] * fewest;
-  if (avoid >= 0)
-    cost = cost < 0 ? avoid : std::min(cost, avoid);
-  onGap({v, begin, end, cost, was, s, avoid >= 0});
+}
+
+void GapWalk::run() {
+  findFacts();
+  findResident();
+  findLastTouches();
+  touches.assign(problem.values.size(), {});
+  for (size_t s = 0; s < problem.segments.size(); ++s)
+    walkSegment(SegmentId(s));
+  addResults();
 }

@@ -3,9 +3,7 @@
 #include "compiler/planning/driver/MoveLevers.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 using namespace tmc::planning;
@@ -144,44 +142,12 @@ private:
   }
 
   void priceRows() {
-    for (auto [moment, lambda] : plan.certificate.lambda)
-      if (size_t(moment) < mainRow.size())
-        out.rows[mainRow[moment]].price =
-            double(lambda) / double(plan.certificate.denominator);
-    for (const SpaceCertificate::Price &price : plan.spaceProof.prices)
+    for (const Certificate::Price &price : plan.certificate.prices)
       if (price.space == kDevice && price.price > 0) {
         out.rows[rowOfInstruction[price.moment]].price =
-            double(price.price) / double(plan.spaceProof.denominator);
+            double(price.price) / double(plan.certificate.denominator);
         isPriced = true;
       }
-    isPriced |= !plan.certificate.lambda.empty();
-  }
-
-  /// The cost of recomputing a value by kernels in each gap of `moving`; -1 if
-  /// not possible. `moving` itself counts copies back as kernels, and lets an
-  /// update on the host read nothing here.
-  std::vector<int64_t> costsByKernels(const Relaxation &moving) const {
-    std::vector<int64_t> costs;
-    Problem staying;
-    if (problem.spaces.size() > 1) {
-      staying = problem;
-      for (Recipe &recipe : staying.recipes)
-        recipe.recomputable &= !problem.isMove(recipe);
-      for (Instruction &instruction : staying.instructions)
-        std::erase_if(instruction.recipes, [&](RecipeId r) {
-          return problem.recipes[r].engine != 0;
-        });
-    }
-    const Relaxation relaxation =
-        problem.spaces.size() > 1 ? relax(staying, orders) : moving;
-    std::map<std::tuple<ValueId, int32_t, int32_t>, int64_t> costOf;
-    for (const Gap &gap : relaxation.gaps)
-      costOf[{gap.value, gap.first, gap.last}] = gap.cost;
-    for (const Gap &gap : moving.gaps) {
-      auto at = costOf.find({gap.value, gap.first, gap.last});
-      costs.push_back(at == costOf.end() ? -1 : at->second);
-    }
-    return costs;
   }
 
   /// For each value on the device, the time of its copies to the host and back;
@@ -201,6 +167,16 @@ private:
       if (out[v] >= 0 && back[v] >= 0)
         both[v] = out[v] + back[v];
     return both;
+  }
+
+  /// The least cost of breaking a gap by kernels; -1 if none can.
+  int64_t costByKernels(const GapModel &model, const GapModel::Gap &gap) const {
+    int64_t least = -1;
+    for (int32_t c = gap.charges.begin; c < gap.charges.end; ++c)
+      if (const GapModel::Charge &charge = model.charges[c];
+          charge.engine == 0 && (least < 0 || charge.cost < least))
+        least = charge.cost;
+    return least;
   }
 
   bool isHeld(const Gap &gap) const {
@@ -273,14 +249,19 @@ private:
   }
 
   void decideGaps() {
-    Relaxation relaxation = relax(problem, orders);
+    const GapModel model(problem, orders);
     std::vector<double> prices(mainRow.size() + 1, 0); // Prefix sums.
     for (size_t k = 0; k < mainRow.size(); ++k)
       prices[k + 1] = prices[k] + out.rows[mainRow[k]].price;
-    const std::vector<int64_t> byKernels = costsByKernels(relaxation);
     const std::vector<int64_t> byLinks = moveCosts();
-    for (size_t g = 0; g < relaxation.gaps.size(); ++g) {
-      const Gap &gap = relaxation.gaps[g];
+    for (const GapModel::Gap &found : model.gaps) {
+      // States, and forms in other spaces, have decisions of their own.
+      const Value &value = problem.values[found.value];
+      if (value.kind == ValueKind::Persistent || value.formOf != kNone ||
+          found.moments.size() != 1 || found.charges.size() == 0)
+        continue;
+      const GapModel::Range moments = model.ranges[found.moments.begin];
+      const Gap gap{found.value, moments.begin, moments.end - 1, value.bytes};
       GapDecision decision;
       decision.value = gap.value;
       decision.from = gap.first > 0 ? mainRow[gap.first - 1] : 0;
@@ -290,7 +271,7 @@ private:
       decision.held = isHeld(gap);
       decision.overPeak =
           decision.from < out.peakRow && out.peakRow < decision.to;
-      decision.leastCost = byKernels[g];
+      decision.leastCost = costByKernels(model, found);
       decision.moveCost = byLinks[gap.value];
       if (isPriced)
         decision.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *

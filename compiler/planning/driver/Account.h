@@ -7,10 +7,10 @@
 //
 // Loops are folded to one trip: a row stands for an execution in every trip, an
 // interval for the instance of a middle trip. The worth of a value in a gap
-// follows from the prices of the plan's certificate (Bound.h; where values
-// move, SpaceBound.h for the device's bytes): the sum of the prices of the
-// moments strictly inside the gap, times the value's bytes. If a gap is worth
-// more than its break costs, the plan of the proof breaks it, too.
+// follows from the prices of the plan's certificate (Bound.h) for the device's
+// bytes: the sum of the prices of the moments strictly inside the gap, times
+// the value's bytes. If a gap is worth more than its break costs, the plan of
+// the proof breaks it, too.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H
 #define TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H

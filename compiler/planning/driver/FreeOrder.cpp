@@ -150,16 +150,15 @@ absl::Status FreeOrder::tryOrders() {
 /// Whether a bound proves that no plan in the program's own order costs less
 /// than the best.
 bool FreeOrder::isBeaten() const {
-  DualOptions dual;
-  dual.work = std::min(amount + kLeastOrderWork, kMostProofWork);
-  dual.knownExtraCost = best->cost - baseCost(problem);
-  if (dual.knownExtraCost <= 0)
+  AscentOptions ascent;
+  ascent.work = std::min(amount + kLeastOrderWork, kMostProofWork);
+  ascent.knownExtraCost = best->cost - baseCost(problem);
+  if (ascent.knownExtraCost <= 0)
     return true;
-  Relaxation relaxation = relax(problem);
-  std::vector<double> prices =
-      ascend(relaxation, options.budgetBytes - problem.reservedBytes, dual);
-  return certify(problem, relaxation, prices, options.budgetBytes).extraCost >=
-         dual.knownExtraCost;
+  const GapModel model(problem);
+  const Prices prices =
+      ascend(model, limitsOf(problem, options.budgetBytes), ascent);
+  return certify(model, prices, options.budgetBytes).provenCost >= best->cost;
 }
 
 /// Other budgets lead to other orders: only the budget itself, and the smallest

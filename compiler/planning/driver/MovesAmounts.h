@@ -50,7 +50,7 @@ struct Amounts {
   /// The limit on plans times values in a search with a single knob.
   int64_t stepValues;
 };
-inline constexpr Amounts kFull = {100, kAll, 3, 64, 16, 1, 5, 350'000};
+inline constexpr Amounts kFull = {200, kAll, 3, 64, 16, 1, 5, 350'000};
 inline constexpr Amounts kCoarse = {10, {}, 0, 256, 256, 64, 1, 30'000};
 /// The search changes stretches of updates in the best modes, at most this many
 /// at the finest; it plans the most promising of these changes, at most

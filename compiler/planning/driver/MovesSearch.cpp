@@ -24,16 +24,6 @@ namespace {
 
 constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
 
-/// Bounds the time of every plan.
-absl::Status prove(const Problem &problem, int64_t steps, Plan &plan) {
-  plan.spaceProof = ascendSpaces(problem, {.steps = steps});
-  absl::StatusOr<int64_t> proven = provenMakespan(problem, plan.spaceProof);
-  if (!proven.ok())
-    return proven.status();
-  plan.provenMakespan = *proven;
-  return absl::OkStatus();
-}
-
 /// Offers a solution that the caller knows.
 absl::Status offerKnown(const Problem &problem, const Solution &known,
                         Plan &best) {
@@ -57,9 +47,7 @@ public:
     auto start = std::chrono::steady_clock::now();
     if (absl::Status status = check(problem); !status.ok())
       return status;
-    if (absl::Status status = prove(problem, amounts.boundSteps, best);
-        !status.ok())
-      return status;
+    best.certificate = prove(problem, {.steps = amounts.boundSteps});
     if (options.start)
       if (absl::Status status = offerKnown(problem, *options.start, best);
           !status.ok())
@@ -103,7 +91,7 @@ private:
 
   /// Whether plans that take `least` or longer may be faster than the best.
   bool canGain(int64_t least) const {
-    const int64_t proven = std::max(least, best.provenMakespan);
+    const int64_t proven = std::max(least, best.certificate.provenCost);
     return proven < options.useless && (!best.feasible || best.cost > proven);
   }
   /// Whether they may be faster by at least 1/kWorthPart of the best plan.
@@ -126,7 +114,7 @@ private:
     auto seeks = [&](int64_t least) {
       return isAlone ? canGain(least) : isWorth(least);
     };
-    if (!seeks(best.provenMakespan))
+    if (!seeks(best.certificate.provenCost))
       return nothing;
     SpaceChoice choice = choiceOf(problem, groups, modes);
     choice.loops = loops;
@@ -136,8 +124,8 @@ private:
       return nothing; // A needed move isn't offered.
     if (!projection.ok())
       return projection.status();
-    if (!seeks(
-            std::max(best.provenMakespan, leastMakespan(problem, *projection))))
+    if (!seeks(std::max(best.certificate.provenCost,
+                        leastMakespan(problem, *projection))))
       return nothing;
     ++tried;
     absl::StatusOr<Plan> plan =
@@ -175,7 +163,8 @@ private:
   /// nothing fits, and far from the bound.
   bool isThorough() const { return isSmall || isFar || !best.feasible; }
   bool isFarFromProven() const {
-    return canGain(best.provenMakespan + best.provenMakespan / kFarPart);
+    return canGain(best.certificate.provenCost +
+                   best.certificate.provenCost / kFarPart);
   }
 
   /// Sets `isFar`: whether the best plan is far from the bound.
@@ -330,7 +319,8 @@ private:
         !gains.ok())
       return gains.status();
     if (options.coarse) {
-      if (!canGain(best.provenMakespan + best.provenMakespan / kNearPart))
+      if (!canGain(best.certificate.provenCost +
+                   best.certificate.provenCost / kNearPart))
         return absl::OkStatus();
       few = {&bestKnobs, 1};
       return moveOn(loads, now, least);

@@ -23,7 +23,7 @@
 //
 // Most choices need no plan. The busiest engine's own work is a lower bound on
 // the time of a choice. If this bound, or the bound of all choices
-// (`bound/SpaceBound.h`), is within a two-thousandth of the best plan, the
+// (`bound/Bound.h`), is within a two-thousandth of the best plan, the
 // search stops there. The published rules go first, because they are cheap. If
 // the best plan stays a tenth above the bound, modes and knobs are searched
 // once more with every strategy, in smaller stretches.

@@ -4,7 +4,7 @@
 // which its parts become known:
 //
 //     a search      solution, feasible, cost, peakBytes, orders
-//     a bound       certificate, cases, spaceProof
+//     a bound       certificate, cases
 //     a packing     arenas
 //     a frontier    smallestFoundBytes, impossibleBelowBytes
 //
@@ -15,7 +15,6 @@
 #define TMC_COMPILER_PLANNING_DRIVER_PLAN_H
 
 #include "compiler/planning/bound/Branch.h"
-#include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/model/Problem.h"
 #include "compiler/planning/pack/Arena.h"
 
@@ -51,15 +50,12 @@ struct Plan {
   /// The order of first executions; the program's own unless free.
   Orders orders;
 
-  /// Bounds `cost` from below over all plans of one space with this order
-  /// (`Bound.h`); empty where nothing was sought.
+  /// Bounds `cost` from below over all plans with this order (`Bound.h`); empty
+  /// where nothing was sought.
   Certificate certificate;
-  /// A second bound over the same plans, where it is affordable and proves more
-  /// than the prices do (`Branch.h`).
+  /// A second bound over the same plans of one space, where it is affordable
+  /// and proves more than the prices do (`Branch.h`).
   std::optional<BranchCertificate> cases;
-  /// With moves: the bound on the makespan (`SpaceBound.h`), and its value.
-  SpaceCertificate spaceProof;
-  int64_t provenMakespan = 0;
 
   struct Stats {
     int64_t work = 0; // Units counted.
@@ -74,17 +70,13 @@ struct Plan {
   } stats;
 
   int64_t arenaBytes() const { return arenas[0].bytes; } // Of the device.
-  /// Every plan of one space with this order costs at least `baseCost` plus
-  /// this.
+  /// Every plan that the proof is about costs at least `baseCost` plus this.
   int64_t provenExtraCost() const {
-    return cases ? std::max(cases->extraCost, certificate.extraCost)
-                 : certificate.extraCost;
+    int64_t extra =
+        certificate.weights.empty() ? 0 : certificate.provenCost - baseCost;
+    return cases ? std::max(cases->extraCost, extra) : extra;
   }
-  /// Every plan that the proof is about costs at least this.
-  int64_t provenCost() const {
-    return spaceProof.weights.empty() ? baseCost + provenExtraCost()
-                                      : provenMakespan;
-  }
+  int64_t provenCost() const { return baseCost + provenExtraCost(); }
   double overheadPct() const {
     return baseCost > 0 ? 100.0 * double(cost - baseCost) / double(baseCost)
                         : 0;

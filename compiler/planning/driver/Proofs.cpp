@@ -14,27 +14,23 @@ constexpr int64_t kCasesWork = 100'000'000;
 
 void tmc::planning::recertify(const Problem &problem, Plan &plan,
                               int64_t budgetBytes) {
-  if (!isOneSpace(problem)) {
-    Problem within = problem;
-    within.spaces[0].budgetBytes = budgetBytes;
-    plan.provenMakespan = provenMakespan(within, plan.spaceProof).value_or(0);
-    return;
-  }
   if (plan.certificate.budgetBytes == budgetBytes)
     return;
-  const Problem ordered = inOrder(problem, plan.orders);
+  const Problem ordered =
+      isOneSpace(problem) ? inOrder(problem, plan.orders) : problem;
   plan.certificate.budgetBytes = budgetBytes;
-  absl::StatusOr<int64_t> proven = provenExtraCost(ordered, plan.certificate);
-  if (proven.ok() && *proven > 0) {
-    plan.certificate.extraCost = *proven;
-  } else {
-    plan.certificate.lambda.clear();
-    plan.certificate.extraCost = 0;
+  if (!plan.certificate.weights.empty()) {
+    const GapModel model(ordered);
+    plan.certificate.provenCost =
+        costProvenBy(model, plan.certificate).value_or(0);
+    const Certificate plain = certify(model, {}, budgetBytes);
+    if (plan.certificate.provenCost <= plain.provenCost)
+      plan.certificate = plain;
   }
   if (!plan.cases)
     return;
   plan.cases->budgetBytes = budgetBytes;
-  proven = provenByBranching(ordered, *plan.cases);
+  absl::StatusOr<int64_t> proven = provenByBranching(ordered, *plan.cases);
   if (proven.ok())
     plan.cases->extraCost = *proven;
   else
@@ -43,39 +39,38 @@ void tmc::planning::recertify(const Problem &problem, Plan &plan,
 
 void tmc::planning::proveByPrices(const Problem &problem, Plan &plan,
                                   int64_t budgetBytes) {
-  int64_t extra = plan.cost - plan.baseCost;
-  if (extra <= plan.certificate.extraCost)
+  AscentOptions ascent;
+  ascent.knownExtraCost = plan.cost - plan.baseCost;
+  if (ascent.knownExtraCost <= plan.provenExtraCost())
     return;
   const Problem ordered = inOrder(problem, plan.orders);
-  Relaxation relaxation = relax(ordered);
-  DualOptions dual;
-  dual.knownExtraCost = extra;
+  const GapModel model(ordered);
   Certificate found =
-      certify(ordered, relaxation,
-              ascend(relaxation, budgetBytes - problem.reservedBytes, dual),
+      certify(model, ascend(model, limitsOf(ordered, budgetBytes), ascent),
               budgetBytes);
-  if (found.extraCost > plan.certificate.extraCost)
+  if (found.provenCost > plan.provenCost())
     plan.certificate = std::move(found);
 }
 
 void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
                                  int64_t budgetBytes) {
-  int64_t extra = plan.cost - plan.baseCost;
-  if (budgetBytes >= 0 && plan.certificate.lambda.empty())
+  if (budgetBytes >= 0 && plan.certificate.prices.empty())
     proveByPrices(problem, plan, budgetBytes);
-  if (budgetBytes < 0 || extra <= plan.certificate.extraCost ||
+  BranchOptions options;
+  options.knownExtraCost = plan.cost - plan.baseCost;
+  options.work = kCasesWork;
+  if (budgetBytes < 0 || options.knownExtraCost <= plan.provenExtraCost() ||
       problem.instructions.size() > kMostForCases)
     return;
   const Problem ordered = inOrder(problem, plan.orders);
-  Relaxation relaxation = relax(ordered);
-  std::vector<double> prices(relaxation.live.size(), 0);
-  for (auto [moment, lambda] : plan.certificate.lambda)
-    prices[moment] = double(lambda) / double(plan.certificate.denominator);
-  BranchOptions options;
-  options.knownExtraCost = extra;
-  options.work = kCasesWork;
-  BranchCertificate found =
-      branch(ordered, relaxation, prices, budgetBytes, options);
-  if (found.extraCost > plan.certificate.extraCost)
+  const GapModel model(ordered);
+  std::vector<double> priceOf(problem.instructions.size(), 0), prices;
+  for (const Certificate::Price &price : plan.certificate.prices)
+    priceOf[price.moment] =
+        double(price.price) / double(plan.certificate.denominator);
+  for (InstructionId i : model.order)
+    prices.push_back(priceOf[i]);
+  BranchCertificate found = branch(model, prices, budgetBytes, options);
+  if (found.extraCost > plan.provenExtraCost())
     plan.cases = std::move(found);
 }

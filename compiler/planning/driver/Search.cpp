@@ -56,14 +56,12 @@ constexpr int kWalksWithoutPlan = 2;
 Search::Search(const Problem &problem, const SolveOptions &options,
                const Orders &orders, Clock::time_point start,
                bool holdsExpensive)
-    : linear(linearize(problem, orders)), options(options), start(start),
-      random(options.seed) {
+    : linear(linearize(problem, orders)), model(problem, orders),
+      options(options), start(start), random(options.seed) {
   if (holdsExpensive)
     holdExpensive();
-  relaxation = relax(problem, orders);
   budgetWork = options.effort.workOf(int64_t(linear.stages.size()));
-  impossible =
-      impossibleBelowInOrder(problem, relaxation) - problem.reservedBytes;
+  impossible = impossibleBelowInOrder(model) - problem.reservedBytes;
   addHeadroom(options.headroom);
   if (!options.without.has(Strategy::CopyMove))
     repeats.emplace(linear);
@@ -256,9 +254,9 @@ void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
                         bool wantAny) {
   std::vector<double> known = prices;
   if (known.empty()) {
-    DualOptions dual;
-    dual.work = std::min(budgetWork / kBeamPricesPart, kMostBeamPricesWork);
-    known = ascend(relaxation, liveBytes, dual);
+    AscentOptions ascent;
+    ascent.work = std::min(budgetWork / kBeamPricesPart, kMostBeamPricesWork);
+    known = ascend(model, {liveBytes}, ascent).prices[0];
   }
   BeamOptions beams;
   beams.work = wantAny         ? budgetWork / kAnyBeamPart

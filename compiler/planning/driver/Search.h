@@ -59,7 +59,7 @@ public:
     RematPlan plan;
   };
   LinearProblem linear;
-  Relaxation relaxation;
+  GapModel model;
   std::optional<Repeats> repeats;
   std::vector<FrontierPoint> frontier; // By descending peak.
   int64_t budgetWork;

@@ -53,11 +53,11 @@ private:
   bool wantsBound() const {
     return options.wantBound && options.budgetBytes >= 0;
   }
-  DualOptions ascent() const {
-    DualOptions dual;
-    dual.work = std::min(search.budgetWork / kAscentPart + kLeastAscentWork,
-                         kMostAscentWork);
-    return dual;
+  AscentOptions ascent() const {
+    AscentOptions how;
+    how.work = std::min(search.budgetWork / kAscentPart + kLeastAscentWork,
+                        kMostAscentWork);
+    return how;
   }
   RematPlan findPlan();
   void findCases(int64_t cost);
@@ -79,7 +79,7 @@ private:
 /// than the expensive operation.
 RematPlan FixedOrder::findPlan() {
   RematPlan known;
-  int64_t proven = plan.certificate.extraCost;
+  int64_t proven = plan.provenExtraCost();
   std::optional<int64_t> expensive = search.expensiveCost();
   bool holds = options.expensive == Expensive::Held ||
                (options.expensive == Expensive::HeldFirst &&
@@ -100,9 +100,9 @@ absl::StatusOr<Plan> FixedOrder::run() {
   plan.impossibleBelowBytes = search.impossible + problem.reservedBytes;
   plan.certificate.budgetBytes = options.budgetBytes;
   if (wantsBound()) {
-    prices = ascend(search.relaxation, limit, ascent());
-    plan.certificate =
-        certify(problem, search.relaxation, prices, options.budgetBytes);
+    Prices found = ascend(search.model, {limit}, ascent());
+    plan.certificate = certify(search.model, found, options.budgetBytes);
+    prices = std::move(found.prices[0]);
   }
   if (options.wantFrontier)
     search.findFrontier(basePeak);
@@ -125,7 +125,7 @@ absl::StatusOr<Plan> FixedOrder::run() {
                       : solutionOf(problem, search.linear, best);
   if (wantsBound() && isPossible() && options.wantCases &&
       !options.without.has(Strategy::Cases) && best.feasible &&
-      best.cost > plan.certificate.extraCost)
+      best.cost > plan.provenExtraCost())
     findCases(best.cost);
   if (absl::Status status = measurePlan(smallest); !status.ok())
     return status;
@@ -147,8 +147,8 @@ void FixedOrder::findCases(int64_t cost) {
     branches.work =
         std::min(branches.work, options.effort.mostWork / kCasesPart);
   BranchCertificate found =
-      branch(problem, search.relaxation, prices, options.budgetBytes, branches);
-  if (found.extraCost > plan.certificate.extraCost)
+      branch(search.model, prices, options.budgetBytes, branches);
+  if (found.extraCost > plan.provenExtraCost())
     plan.cases = std::move(found);
 }
 

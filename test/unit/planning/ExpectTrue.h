@@ -35,7 +35,7 @@ inline void expectTrue(const Problem &p, const Plan &plan,
                        const std::vector<MovedPlan> &smallerOnes = {}) {
   ASSERT_NO_FATAL_FAILURE(
       expectHolds(p, plan.solution, plan.peakBytes, plan.cost));
-  ASSERT_GE(plan.cost, plan.provenMakespan);
+  ASSERT_GE(plan.cost, plan.certificate.provenCost);
   for (size_t i = 0; i < smallerOnes.size(); ++i) {
     const MovedPlan &smaller = smallerOnes[i];
     ASSERT_NO_FATAL_FAILURE(

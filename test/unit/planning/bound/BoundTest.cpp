@@ -1,8 +1,9 @@
-// Prices prove what the independent checker says they prove, and no more.
+// Certificates prove what the independent checker says they prove, and no more.
 
 #include "test/unit/planning/RandomProblem.h"
 
-#include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/bound/BoundCheck.h"
+#include "compiler/planning/bound/GapSum.h"
 #include "compiler/planning/model/Graph.h"
 
 #include <gtest/gtest.h>
@@ -25,70 +26,61 @@ Problem threeValues() {
   return *problemOf(graph);
 }
 
+/// All weight on compute, and these prices of a byte of the device.
+Certificate priced(const Problem &p, int64_t budget, int64_t denominator,
+                   std::vector<Certificate::Price> prices) {
+  Certificate c = plainCertificate(p);
+  c.budgetBytes = budget;
+  c.denominator = denominator;
+  for (std::vector<int64_t> &row : c.weights)
+    row[0] = denominator;
+  c.prices = std::move(prices);
+  return c;
+}
+
+Certificate found(const GapModel &model, int64_t budget) {
+  return certify(model, ascend(model, limitsOf(model.problem, budget)), budget);
+}
+
 TEST(Bound, TheExampleOfTheHeader) {
   Problem p = threeValues();
-  Certificate c;
-  c.budgetBytes = 200;
-  c.lambda = {{3, 5}};
-  c.denominator = 100;
-  EXPECT_EQ(*provenExtraCost(p, c), 5);
-  c.extraCost = 5;
+  Certificate c = priced(p, 200, 100, {{3, 0, 5}});
+  const int64_t base = baseCost(p);
+  EXPECT_EQ(*checkBound(p, c), base + 5);
+  c.provenCost = base + 5;
   EXPECT_EQ(checkCertificate(p, c), std::nullopt);
-  Relaxation relaxation = relax(p);
-  EXPECT_EQ(relaxation.live,
+  const GapModel model(p);
+  EXPECT_EQ(*costProvenBy(model, c), base + 5);
+  EXPECT_EQ(model.live[0],
             (std::vector<int64_t>{100, 200, 300, 300, 300, 200, 100}));
-  EXPECT_EQ(relaxation.gaps.size(), 3u);
-  EXPECT_EQ(impossibleBelowInOrder(p, relaxation), 100);
-  Certificate found = certify(p, relaxation, ascend(relaxation, 200, {}), 200);
-  EXPECT_GE(found.extraCost, 5);
-  EXPECT_EQ(checkCertificate(p, found), std::nullopt);
+  EXPECT_EQ(model.gaps.size(), 3u);
+  EXPECT_EQ(impossibleBelowInOrder(model), 100);
+  Certificate best = found(model, 200);
+  EXPECT_GE(best.provenCost, base + 5);
+  EXPECT_EQ(checkCertificate(p, best), std::nullopt);
 }
 
-TEST(Bound, TheCheckerCatchesWhatIsPlanted) {
+TEST(Bound, TheCheckerCatchesPlantedFaults) {
   Problem p = threeValues();
-  Relaxation relaxation = relax(p);
-  auto claimFor = [&](const Relaxation &wrong) {
-    // Prices found on a wrong relaxation, with what they would prove there.
-    std::vector<double> prices = ascend(wrong, 150, {});
-    Certificate c = certify(p, wrong, prices, 150);
-    double value = 0;
-    std::vector<double> prefix(prices.size() + 1, 0);
-    for (size_t k = 0; k < prices.size(); ++k) {
-      value += prices[k] * double(wrong.live[k] - 150);
-      prefix[k + 1] = prefix[k] + prices[k];
-    }
-    for (const Gap &g : wrong.gaps)
-      value -= std::max(0.0, double(g.bytes) *
-                                     (prefix[g.last + 1] - prefix[g.first]) -
-                                 double(g.cost));
-    c.extraCost = std::max(c.extraCost, int64_t(std::min(value, 1e15)));
-    return checkCertificate(p, c).has_value();
+  auto isCaught = [&](auto plant) {
+    GapModel wrong(p);
+    plant(wrong);
+    return checkCertificate(p, found(wrong, 150)).has_value();
   };
-  EXPECT_FALSE(claimFor(relaxation));
-  Relaxation inflated = relaxation;
-  for (Gap &g : inflated.gaps)
-    g.cost *= 3;
-  EXPECT_TRUE(claimFor(inflated));
-  Relaxation dropped = relaxation;
-  dropped.gaps.pop_back();
-  dropped.gaps.pop_back();
-  EXPECT_TRUE(claimFor(dropped));
-  Certificate c;
-  c.budgetBytes = 200;
-  c.lambda = {{3, -1}};
-  EXPECT_EQ(checkCertificate(p, c), "the price at moment 3 is -1, below 0");
-  c.lambda = {{3, 1}, {2, 1}};
+  EXPECT_FALSE(isCaught([](GapModel &) {}));
+  EXPECT_TRUE(isCaught([](GapModel &model) {
+    for (GapModel::Charge &charge : model.charges)
+      charge.cost *= 3;
+  }));
+  EXPECT_TRUE(isCaught([](GapModel &model) { model.plainGaps -= 2; }));
+  Certificate c = priced(p, 200, 100, {{3, 0, 5}});
+  c.provenCost = baseCost(p) + 6;
   EXPECT_EQ(checkCertificate(p, c),
-            "moment 2 is out of order or past the last of 7");
-  c.lambda = {{3, 5}};
-  c.denominator = 0;
-  EXPECT_EQ(checkCertificate(p, c), "the denominator is 0");
-  c.denominator = 100;
-  c.extraCost = 6;
-  EXPECT_EQ(checkCertificate(p, c),
-            "the prices prove an extra cost of 5, not 6 as claimed");
+            "the certificate proves a cost of 24, not 25 as claimed");
 }
 
+/// The model's sum and the checker's walk agree on random loops, whatever the
+/// prices are.
 TEST(Bound, BothWaysToSumAgree) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
@@ -96,27 +88,52 @@ TEST(Bound, BothWaysToSumAgree) {
     shape.trips = 1 + int64_t(random.below(4));
     shape.body = 5;
     Problem p = randomProblem(random, shape);
-    Relaxation relaxation = relax(p);
-    int64_t limit = 5 + random.below(20), denominator = 1000;
-    Certificate c;
-    c.budgetBytes = limit;
-    c.denominator = denominator;
-    __int128 value = __int128(relaxation.cheaperRecipes) * denominator;
-    std::vector<int64_t> prefix(relaxation.live.size() + 1, 0);
-    for (size_t k = 0; k < relaxation.live.size(); ++k) {
-      int64_t price = random.chance(0.5) ? random.below(2000) : 0;
-      if (price)
-        c.lambda.push_back({int32_t(k), price});
-      prefix[k + 1] = prefix[k] + price;
-      value += __int128(price) * (relaxation.live[k] - limit);
+    const GapModel model(p);
+    std::vector<Certificate::Price> prices;
+    const int64_t budget = 5 + random.below(20);
+    for (InstructionId i : model.order)
+      if (random.chance(0.5))
+        prices.push_back({i, 0, int64_t(random.below(2000))});
+    Certificate c = priced(p, budget, 1000, prices);
+    ASSERT_EQ(*checkBound(p, c), *costProvenBy(model, c)) << seed;
+  }
+}
+
+/// The device's gaps prove no more than the model does: they take choices
+/// apart.
+TEST(Bound, ChoicesTakenApartProveNoMore) {
+  int64_t choices = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed);
+    Problem p = randomProblem(random, {.body = 6});
+    const GapModel model(p);
+    const Relaxation relaxation = relax(model);
+    choices += int64_t(model.choices.size());
+    const int64_t limit = 5 + random.below(20);
+    GapSum<__int128> sum(model, {limit}, 1000, true);
+    std::vector<__int128> at = sum.point(1000, 0);
+    __int128 apart = __int128(relaxation.cheaperRecipes) * 1000;
+    std::vector<int64_t> before(model.numMoments() + 1, 0);
+    for (size_t k = 0; k < model.numMoments(); ++k) {
+      const int64_t price = random.chance(0.5) ? random.below(2000) : 0;
+      at[sum.priceOf(0, int32_t(k))] = price;
+      before[k + 1] = before[k] + price;
+      apart += __int128(price) * (relaxation.live[k] - limit);
     }
     for (const Gap &g : relaxation.gaps)
-      value -= std::max<__int128>(
-          0, __int128(g.bytes) * (prefix[g.last + 1] - prefix[g.first]) -
-                 __int128(g.cost) * denominator);
-    int64_t expected = int64_t(value / denominator) + (value % denominator > 0);
-    ASSERT_EQ(*provenExtraCost(p, c), expected) << seed;
+      apart -= std::max<__int128>(
+          0, __int128(g.bytes) * (before[g.last + 1] - before[g.first]) -
+                 __int128(g.cost) * 1000);
+    __int128 base = 0;
+    for (const Instruction &i : p.instructions)
+      base += p.recipes[i.recipes.front()].cost * p.segments[i.segment].trips *
+              __int128(1000);
+    __int128 whole = sum(at, nullptr);
+    for (const std::vector<int64_t> &row : model.loads)
+      whole += row[0] * __int128(1000);
+    ASSERT_LE(base + apart, whole) << seed;
   }
+  EXPECT_GT(choices, 50);
 }
 
 } // namespace

@@ -171,9 +171,9 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   EXPECT_EQ(gap.worth, -1);
   p.recipes[0].recomputable = true;
   // f3 and g3, two and three quarters a byte, are inside; f2 and g1 aren't.
-  plan.spaceProof = plainCertificate(p);
-  plan.spaceProof.denominator = 4;
-  plan.spaceProof.prices = {{1, 0, 1}, {2, 0, 8}, {3, 0, 3}, {2, 1, 100}};
+  plan.certificate = plainCertificate(p);
+  plan.certificate.denominator = 4;
+  plan.certificate.prices = {{1, 0, 1}, {2, 0, 8}, {3, 0, 3}, {2, 1, 100}};
   told = account(p, plan);
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ(told->gaps[0].leastCost, 10);

@@ -75,7 +75,7 @@ void expectFits(const Problem &p, const Fitted &fitted) {
   ASSERT_TRUE(fitted.plan && fitted.plan->feasible);
   const Plan &plan = *fitted.plan;
   EXPECT_EQ(verifyPlan(p, plan, p.spaces[0].budgetBytes), std::nullopt);
-  EXPECT_GE(plan.cost, plan.provenMakespan);
+  EXPECT_GE(plan.cost, plan.certificate.provenCost);
   const Profile profile = *simulate(p, plan.solution);
   const auto byClass = layoutPeakByClass(p, plan.solution);
   EXPECT_EQ(std::accumulate(byClass.begin(), byClass.end(), int64_t(0)),

@@ -73,7 +73,7 @@ void Comparison::add(Random &random, SpaceProblem w, int draws) {
     return;
   ++found;
   expectTrue(p, *plan);
-  ASSERT_GE(plan->cost, plan->provenMakespan);
+  ASSERT_GE(plan->cost, plan->certificate.provenCost);
   ASSERT_LE(exact->cost, plan->cost);
   quicker += plan->cost < *optimum;
   optimal += plan->cost <= *optimum;
@@ -313,7 +313,7 @@ TEST(SpaceSearch, SecondPassImprovesWhatIsFar) {
     ASSERT_TRUE(both.ok() && first.ok());
     ASSERT_TRUE(both->feasible && first->feasible);
     expectTrue(p, *both);
-    EXPECT_GT(first->cost, first->provenMakespan / 10 * 11);
+    EXPECT_GT(first->cost, first->certificate.provenCost / 10 * 11);
     EXPECT_GT(both->stats.tried, first->stats.tried);
     EXPECT_LT(both->cost, first->cost);
   }
@@ -380,7 +380,7 @@ TEST(SpaceSearch, PlansMicroBatches) {
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       ASSERT_TRUE(plan->feasible);
       expectTrue(p, *plan);
-      EXPECT_GE(plan->cost, plan->provenMakespan);
+      EXPECT_GE(plan->cost, plan->certificate.provenCost);
       for (const std::vector<Execution> &list : plan->solution.segments)
         for (const Execution &e : list)
           hosted +=

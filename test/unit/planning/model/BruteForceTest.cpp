@@ -3,7 +3,7 @@
 
 #include "test/unit/planning/RandomProblem.h"
 
-#include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/driver/Solve.h"
 
 #include <gtest/gtest.h>
@@ -25,18 +25,18 @@ struct Tally {
 
 /// No tree of cases proves more than the cheapest solution costs, whatever its
 /// prices are and however far it aims.
-void compareCases(const Problem &p, const Relaxation &relaxation,
-                  int64_t budget, int64_t best, const Plan &plan,
-                  Random &random, Tally &tally) {
+void compareCases(const Problem &p, const GapModel &model, int64_t budget,
+                  int64_t best, const Plan &plan, Random &random,
+                  Tally &tally) {
   BranchOptions options;
   options.work = 300'000;
   options.knownExtraCost = best - baseCost(p) + 5; // More than can be.
   options.moments = 2 + int32_t(random.below(5));
-  BranchCertificate cases =
-      branch(p, relaxation, ascend(relaxation, budget, {}), budget, options);
+  BranchCertificate cases = branch(
+      model, ascend(model, limitsOf(p, budget)).prices[0], budget, options);
   ASSERT_EQ(checkBranching(p, cases), std::nullopt);
   ASSERT_LE(baseCost(p) + cases.extraCost, best) << "the cases exceed a plan";
-  tally.lifted += cases.extraCost > plan.certificate.extraCost;
+  tally.lifted += baseCost(p) + cases.extraCost > plan.certificate.provenCost;
   tally.closed += baseCost(p) + cases.extraCost == best;
   for (int trial = 0; trial < 3; ++trial) {
     BranchCertificate other = cases;
@@ -133,11 +133,11 @@ void compare(const Problem &p, int most, Tally &tally) {
   ASSERT_FALSE(cheapest.empty());
   ++tally.instances;
   int64_t base = simulate(p, baseSolution(p))->peakBytes;
-  Relaxation relaxation = relax(p);
+  const GapModel model(p);
   Random random(uint64_t(base) * 7 + p.recipes.size());
   // No solution lies below what is proved impossible.
   ASSERT_GE(cheapest.begin()->first + p.reservedBytes,
-            impossibleBelowInOrder(p, relaxation));
+            impossibleBelowInOrder(model));
   ASSERT_GE(cheapest.begin()->first + p.reservedBytes, impossibleBelow(p));
   std::map<int64_t, int64_t> promised = promisedCosts(p, most);
   int64_t best = INT64_MAX;
@@ -152,11 +152,10 @@ void compare(const Problem &p, int most, Tally &tally) {
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     ASSERT_EQ(checkCertificate(p, plan->certificate), std::nullopt);
-    ASSERT_LE(baseCost(p) + plan->certificate.extraCost, best)
+    ASSERT_LE(plan->certificate.provenCost, best)
         << "the bound exceeds a solution";
-    tally.positive += plan->certificate.extraCost > 0;
-    compareCases(p, relaxation, options.budgetBytes, best, *plan, random,
-                 tally);
+    tally.positive += plan->certificate.provenCost > baseCost(p);
+    compareCases(p, model, options.budgetBytes, best, *plan, random, tally);
     if (::testing::Test::HasFatalFailure())
       return;
     if (auto within = promised.upper_bound(peak); within != promised.begin()) {
@@ -172,7 +171,7 @@ void compare(const Problem &p, int most, Tally &tally) {
         verifySolution(p, plan->solution,
                        {plan->peakBytes[0], plan->cost, options.budgetBytes}),
         std::nullopt);
-    ASSERT_LE(baseCost(p) + plan->certificate.extraCost, plan->cost);
+    ASSERT_LE(plan->certificate.provenCost, plan->cost);
     tally.optimal += plan->cost <= best;
     tally.missed += plan->cost > best;
   }

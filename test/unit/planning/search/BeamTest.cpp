@@ -18,7 +18,8 @@ namespace {
 /// What a beam finds within `limit`, checked; -1: nothing.
 int64_t extraCostByBeam(const Problem &p, int64_t limit) {
   LinearProblem linear = linearize(p);
-  std::vector<double> found = ascend(relax(p), limit, {.work = 100'000}),
+  std::vector<double> found = ascend(GapModel(p), {limit}, {.work = 100'000})
+                                  .prices[0],
                       prices(linear.stages.size(), 0);
   for (size_t k = 0, at = 0; k < prices.size(); ++k)
     if (linear.stages[k].instruction != kNone)

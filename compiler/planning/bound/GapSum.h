@@ -1,0 +1,313 @@
+// GapSum.h - the sum of `Bound.h` at a point of weights and prices.
+//
+// In doubles it has a slope, for the ascent; in 128-bit integers it is the
+// proof. One template serves both, so the ascent climbs the proved sum.
+//
+// The sum is relative to the load of compute alone, so that its digits tell one
+// point from another.
+
+#ifndef TMC_COMPILER_PLANNING_BOUND_GAPSUM_H
+#define TMC_COMPILER_PLANNING_BOUND_GAPSUM_H
+
+#include "compiler/planning/bound/GapModel.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tmc::planning {
+
+/// A space without a limit of bytes has no prices. No budget less its reserved
+/// bytes is as small as this.
+inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::min();
+
+/// A point, or a slope at one, is a vector of coordinates: the weights by
+/// segment, then engine; then prices by space, then moment. Where weights don't
+/// move, because there is one engine, they have no coordinates.
+template <typename N> class GapSum {
+public:
+  using Range = GapModel::Range;
+  using Point = std::vector<N>;
+
+  /// `one`: a weight of 1. Without `isWhole`, one engine's weights have no
+  /// coordinates, nor have prices of moments that are within their limit with
+  /// every gap unbroken: such a price would be 0.
+  GapSum(const GapModel &model, const std::vector<int64_t> &limits, N one,
+         bool isWhole);
+
+  /// A point with these weights on compute and on the other engines, and no
+  /// prices.
+  Point point(N compute, N others) const;
+  /// The sum at a point, and its slope there if `slope` isn't null.
+  N operator()(const Point &at, Point *slope);
+
+  int32_t weightOf(SegmentId s, EngineId e) const {
+    return s * int32_t(model.problem.engines.size()) + e;
+  }
+  /// The coordinate of a moment's price, or else of the next one's.
+  int32_t priceOf(SpaceId space, int32_t moment) const {
+    return first[space][moment];
+  }
+  size_t numGaps() const { return numPlain; }
+  /// The cost of breaking every plain gap, if weights don't move.
+  N costOfGaps() const;
+
+  const GapModel &model;
+  int32_t numWeights = 0;
+  std::vector<int32_t> moments; // Of each price.
+
+private:
+  struct Term {
+    int32_t begin = 0, end = 0; // Entries of `before`.
+    Range more;                 // Further ones, in `extra`.
+    Range charges;
+    N bytes = N(0);
+    N cost = N(0); // The charge, if weights don't move.
+    bool isOwed = false;
+  };
+  struct Charge {
+    N amount = N(0);
+    int32_t by = kNone; // Entry of `model.charges`.
+  };
+
+  std::vector<std::vector<int64_t>> mostBytes() const;
+  Term termOf(const GapModel::Gap &gap);
+  N weight(int32_t w, const Point &at) const {
+    return numWeights ? at[w] : one;
+  }
+  Charge chargeOf(const Term &term, const Point &at) const {
+    if (!numWeights)
+      return {term.cost, term.charges.begin};
+    Charge best;
+    for (int32_t c = term.charges.begin; c < term.charges.end; ++c) {
+      const GapModel::Charge &by = model.charges[c];
+      N amount = at[weightOf(by.segment, by.engine)] * N(by.cost);
+      if (best.by == kNone || amount < best.amount)
+        best = {amount, c};
+    }
+    return best;
+  }
+  N rentOf(const Term &term) const {
+    N price = before[term.end] - before[term.begin];
+    for (int32_t r = term.more.begin; r < term.more.end; ++r)
+      price += before[extra[r].end] - before[extra[r].begin];
+    return term.bytes * price;
+  }
+  bool isBroken(const Term &term, const Charge &charge) const {
+    return term.isOwed ||
+           (term.charges.size() > 0 && charge.amount < rentOf(term));
+  }
+  /// Adds to the slope: the charge of a gap, or `bytes` at its moments.
+  void pay(const Charge &charge, Point &slope) const {
+    if (!numWeights || charge.by == kNone)
+      return;
+    const GapModel::Charge &by = model.charges[charge.by];
+    slope[weightOf(by.segment, by.engine)] += N(by.cost);
+  }
+  void spread(const Term &term, N bytes) {
+    change[term.begin] += bytes;
+    change[term.end] -= bytes;
+    for (int32_t r = term.more.begin; r < term.more.end; ++r) {
+      change[extra[r].begin] += bytes;
+      change[extra[r].end] -= bytes;
+    }
+  }
+  N sumOf(const GapModel::Choice &choice, const GapModel::Variant &variant,
+          const Point &at, Point *slope);
+
+  const N one;
+  size_t numPlain = 0;
+  std::vector<std::vector<int32_t>> first; // By space, then moment.
+  std::vector<N> over;                     // Live bytes above the limit.
+  std::vector<Term> terms;                 // Plain ones first.
+  std::vector<int32_t> termOfGap;          // kNone: it pays nothing.
+  std::vector<Range> extra;
+  std::vector<N> before; // Prices before each one, and at each space's end.
+  std::vector<N> change; // The slope's, as differences.
+};
+
+/// The most bytes by space, then moment: choices may take all that any variant
+/// takes.
+template <typename N>
+std::vector<std::vector<int64_t>> GapSum<N>::mostBytes() const {
+  std::vector<std::vector<int64_t>> most = model.live;
+  for (const GapModel::Choice &choice : model.choices)
+    for (int32_t v = choice.variants.begin; v < choice.variants.end; ++v)
+      for (int32_t o = model.variants[v].bytes.begin;
+           o < model.variants[v].bytes.end; ++o)
+        most[model.operands[o].first][choice.moment] +=
+            model.operands[o].second;
+  for (size_t g = model.plainGaps; g < model.gaps.size(); ++g) {
+    const Value &value = model.problem.values[model.gaps[g].value];
+    const Range own = model.gaps[g].moments;
+    for (int32_t r = own.begin; r < own.end; ++r)
+      for (int32_t k = model.ranges[r].begin; k < model.ranges[r].end; ++k)
+        most[value.space][k] += value.bytes;
+  }
+  return most;
+}
+
+template <typename N>
+GapSum<N>::GapSum(const GapModel &model, const std::vector<int64_t> &limits,
+                  N one, bool isWhole)
+    : model(model), one(one), first(limits.size()) {
+  const std::vector<std::vector<int64_t>> most = mostBytes();
+  if (isWhole || model.problem.engines.size() > 1)
+    numWeights = weightOf(SegmentId(model.problem.segments.size()), 0);
+  for (size_t s = 0; s < limits.size(); ++s) {
+    auto next = [&] { return numWeights + int32_t(moments.size()); };
+    for (size_t k = 0; k < model.numMoments(); ++k) {
+      first[s].push_back(next());
+      if (limits[s] != kNoLimit && (isWhole || most[s][k] > limits[s])) {
+        moments.push_back(int32_t(k));
+        over.push_back(N(model.live[s][k]) - N(limits[s]));
+      }
+    }
+    first[s].push_back(next());
+  }
+  before.assign(numWeights + moments.size() + limits.size(), N(0));
+  change = before;
+  for (size_t g = 0; g < model.gaps.size(); ++g) {
+    if (g == model.plainGaps)
+      numPlain = terms.size();
+    const Term term = termOf(model.gaps[g]);
+    const bool isEmpty = term.begin == term.end && !term.isOwed;
+    termOfGap.push_back(isEmpty ? kNone : int32_t(terms.size()));
+    if (!isEmpty)
+      terms.push_back(term);
+  }
+  if (model.plainGaps == model.gaps.size())
+    numPlain = terms.size();
+}
+
+template <typename N>
+typename GapSum<N>::Term GapSum<N>::termOf(const GapModel::Gap &gap) {
+  const Value &value = model.problem.values[gap.value];
+  Term term;
+  term.isOwed = gap.isOwed;
+  term.charges = gap.charges;
+  term.bytes = N(value.bytes);
+  for (int32_t c = gap.charges.begin; c < gap.charges.end; ++c)
+    if (N cost = one * N(model.charges[c].cost);
+        c == gap.charges.begin || cost < term.cost)
+      term.cost = cost;
+  term.more.begin = int32_t(extra.size());
+  for (int32_t r = gap.moments.begin; r < gap.moments.end; ++r) {
+    const Range &moments = model.ranges[r];
+    // Each space has one entry more than prices.
+    const Range range{first[value.space][moments.begin] + value.space,
+                      first[value.space][moments.end] + value.space};
+    if (range.size() > 0 && term.begin == term.end)
+      term.begin = range.begin, term.end = range.end;
+    else if (range.size() > 0)
+      extra.push_back(range);
+  }
+  term.more.end = int32_t(extra.size());
+  return term;
+}
+
+template <typename N>
+std::vector<N> GapSum<N>::point(N compute, N others) const {
+  Point out(numWeights + moments.size(), N(0));
+  for (int32_t w = 0; w < numWeights; ++w)
+    out[w] = w % int32_t(model.problem.engines.size()) ? others : compute;
+  return out;
+}
+
+template <typename N> N GapSum<N>::costOfGaps() const {
+  N cost = N(0);
+  for (size_t t = 0; t < numPlain; ++t)
+    cost += terms[t].cost;
+  return cost;
+}
+
+/// The sum of a variant; adds its slope to `slope` if that isn't null.
+template <typename N>
+N GapSum<N>::sumOf(const GapModel::Choice &choice,
+                   const GapModel::Variant &variant, const Point &at,
+                   Point *slope) {
+  const int32_t own = weightOf(choice.segment, variant.engine);
+  N sum = weight(own, at) * N(variant.cost);
+  if (slope && numWeights)
+    (*slope)[own] += N(variant.cost);
+  for (int32_t o = variant.bytes.begin; o < variant.bytes.end; ++o) {
+    auto [space, bytes] = model.operands[o];
+    const int32_t price = priceOf(space, choice.moment);
+    if (priceOf(space, choice.moment + 1) == price)
+      continue;
+    sum += at[price] * N(bytes);
+    if (slope)
+      (*slope)[price] += N(bytes);
+  }
+  for (int32_t g = variant.gaps.begin; g < variant.gaps.end; ++g) {
+    const int32_t t = termOfGap[model.endingGaps[g]];
+    if (t == kNone)
+      continue;
+    const Charge charge = chargeOf(terms[t], at);
+    const bool pays = isBroken(terms[t], charge);
+    sum += pays ? charge.amount : rentOf(terms[t]);
+    if (slope && pays)
+      pay(charge, *slope);
+    else if (slope)
+      spread(terms[t], -terms[t].bytes);
+  }
+  return sum;
+}
+
+template <typename N> N GapSum<N>::operator()(const Point &at, Point *slope) {
+  N value = N(0);
+  auto visit = [&](auto f) {
+    for (size_t s = 0; s < first.size(); ++s)
+      for (int32_t c = first[s].front(); c < first[s].back(); ++c)
+        f(c, c + s);
+  };
+  visit([&](int32_t c, size_t b) {
+    before[b + 1] = before[b] + at[c];
+    value += at[c] * over[c - numWeights];
+  });
+  if (slope) {
+    std::fill(change.begin(), change.end(), N(0));
+    std::fill(slope->begin(), slope->begin() + numWeights, N(0));
+    std::copy(over.begin(), over.end(), slope->begin() + numWeights);
+  }
+  for (size_t t = 0; t < numPlain; ++t) {
+    const Charge charge = chargeOf(terms[t], at);
+    const N gain = rentOf(terms[t]) - charge.amount;
+    if (!(gain > N(0)))
+      continue;
+    value -= gain;
+    if (slope) {
+      spread(terms[t], terms[t].bytes);
+      pay(charge, *slope);
+    }
+  }
+  for (const GapModel::Choice &choice : model.choices) {
+    const GapModel::Variant *best = nullptr;
+    N least = N(0);
+    for (int32_t v = choice.variants.begin; v < choice.variants.end; ++v) {
+      const N sum = sumOf(choice, model.variants[v], at, nullptr);
+      if (!best || sum < least)
+        best = &model.variants[v], least = sum;
+    }
+    value += least;
+    if (slope)
+      sumOf(choice, *best, at, slope);
+  }
+  for (int32_t w = 0; w < numWeights; ++w) {
+    const int32_t engines = int32_t(model.problem.engines.size());
+    const N load = N(model.loads[w / engines][w % engines]);
+    value += load * (at[w] - (w % engines ? N(0) : one));
+    if (slope)
+      (*slope)[w] += load;
+  }
+  if (slope)
+    for (size_t s = 0; s < first.size(); ++s) {
+      N broken = N(0);
+      for (int32_t c = first[s].front(); c < first[s].back(); ++c)
+        (*slope)[c] -= broken += change[c + s];
+    }
+  return value;
+}
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_BOUND_GAPSUM_H
