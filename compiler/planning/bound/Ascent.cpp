@@ -1,6 +1,7 @@
 // Subgradient steps on the sum of `Bound.h`.
 
 #include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/bound/Deflection.h"
 #include "compiler/planning/bound/GapSum.h"
 
 #include <cmath>
@@ -18,9 +19,6 @@ constexpr int64_t kLeastSteps = 10, kPatiencePart = 60, kLeastPatience = 8,
 constexpr double kShorten = 0.6, kShortestStep = 1e-7;
 /// A gain below this part of the gain so far doesn't count.
 constexpr double kLeastGain = 1e-6;
-/// Strength of the turn of a direction away from the one before.
-/// Source: Camerini, Fratta, Maffioli (1975).
-constexpr double kDeflection = 1.5;
 /// A step aims at this factor of the best gain over the start, and at least at
 /// a share of all costs: with one engine of the gaps' costs, else of all
 /// recipes' for the climbs from compute alone, from even weights, and from the
@@ -152,28 +150,14 @@ void Ascent::setScale(double priceScale) {
   }
 }
 
-/// Turns `direction` towards `slope`, away from where it leads out of the
-/// feasible points. Returns the square of its length; 0: there is none.
+/// Turns `direction` towards `slope`, within the feasible points. Returns the
+/// square of its length; 0: there is none.
 double Ascent::turn(const Point &at, Point &slope, Point &direction) const {
   for (size_t i = 0; i < weights; i += engines)
     flatten(&at[i], &slope[i], engines);
-  double dot = 0, size = 0, steep = 0, norm = 0;
-  for (size_t i = 0; i < at.size(); ++i) {
-    if (i >= weights && at[i] <= 0 && slope[i] < 0)
-      slope[i] = 0;
+  for (size_t i = 0; i < at.size(); ++i)
     slope[i] *= scale[i];
-    dot += slope[i] * direction[i];
-    size += direction[i] * direction[i];
-    steep += slope[i] * slope[i];
-  }
-  if (steep <= 0)
-    return 0;
-  const double beta = dot < 0 && size > 0 ? -kDeflection * dot / size : 0;
-  for (size_t i = 0; i < at.size(); ++i) {
-    direction[i] = slope[i] + beta * direction[i];
-    norm += direction[i] * direction[i];
-  }
-  return norm;
+  return deflect(at, slope, direction, weights);
 }
 
 void Ascent::advance(Point &at, const Point &direction, double length) const {

@@ -1,4 +1,5 @@
 #include "compiler/planning/bound/BranchModel.h"
+#include "compiler/planning/bound/Deflection.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,11 +17,6 @@ constexpr double kMemory = 0.95, kNews = 0.05;
 constexpr double kGain = 1e-5;
 constexpr int kPatience = 12;
 constexpr double kStepFall = 0.6, kLeastStep = 1e-3;
-/// Strength of the turn of a direction away from the one before, if they
-/// disagree.
-/// Source: Camerini, Fratta, Maffioli, "On improving relaxation methods by
-/// modified gradient techniques" (1975).
-constexpr double kDeflection = 1.5;
 /// Cost added to each gap, so that gaps without cost can be split too.
 constexpr double kNoCost = 1e-9;
 /// Counted work of a price; of a cell and of a row, in estimates.
@@ -35,14 +31,10 @@ constexpr double kAimPart = 0.01;
 /// Bits of the largest price of a byte, and of the denominator.
 constexpr int kPriceBits = 40, kMostBits = 60;
 
-struct CasePrices {
-  std::vector<double> lambda, mu;
-};
-
 /// A case: its decisions, and the best prices found for it.
 struct Case {
   double bound = -kInfinity;
-  CasePrices prices;
+  std::vector<double> prices; // Of moments, then of rows.
   std::vector<std::pair<int32_t, int8_t>> fixes;
   int32_t split = -1; // The line to split next.
 };
@@ -65,19 +57,16 @@ private:
 void Ascent::run(Case &c, int iterations) {
   if (!evaluate.decide(c.fixes)) {
     c.bound = kInfinity;
-    c.prices.lambda.assign(c.prices.lambda.size(), 0);
-    c.prices.mu.assign(c.prices.mu.size(), 0);
+    c.prices.assign(c.prices.size(), 0);
     return;
   }
-  size_t m = model.moments.size(), rows = model.rows.size();
-  CasePrices now = c.prices;
-  std::vector<double> directionLambda(m, 0), directionMu(rows, 0);
+  std::vector<double> now = c.prices, direction(now.size(), 0);
   std::vector<double> share(model.lines.size(), 0);
   double step = 1;
   int idle = 0;
   double weight = 0;
   for (int i = 0; i < iterations; ++i) {
-    double value = evaluate(now.lambda, now.mu);
+    const double value = evaluate(now);
     // Recent share of iterations that broke each gap; undecided gaps are near
     // 1/2.
     weight = weight * kMemory + kNews;
@@ -98,46 +87,16 @@ void Ascent::run(Case &c, int iterations) {
       if (step < kLeastStep)
         break;
       now = c.prices;
-      std::fill(directionLambda.begin(), directionLambda.end(), 0.0);
-      std::fill(directionMu.begin(), directionMu.end(), 0.0);
+      std::fill(direction.begin(), direction.end(), 0.0);
       continue;
     }
-    double dot = 0, size = 0, gradient = 0;
-    auto deflect = [&](std::vector<double> &slope,
-                       const std::vector<double> &price,
-                       const std::vector<double> &direction) {
-      for (size_t k = 0; k < slope.size(); ++k) {
-        if (price[k] <= 0 && slope[k] < 0)
-          slope[k] = 0;
-        dot += slope[k] * direction[k];
-        size += direction[k] * direction[k];
-        gradient += slope[k] * slope[k];
-      }
-    };
-    deflect(evaluate.slopeLambda, now.lambda, directionLambda);
-    deflect(evaluate.slopeMu, now.mu, directionMu);
-    if (gradient <= 0)
+    const double norm = deflect(now, evaluate.slope, direction);
+    if (norm <= 0)
       break;
-    double beta = dot < 0 && size > 0 ? -kDeflection * dot / size : 0;
-    double norm = 0;
-    auto turn = [&](const std::vector<double> &slope,
-                    std::vector<double> &direction) {
-      for (size_t k = 0; k < slope.size(); ++k) {
-        direction[k] = slope[k] + beta * direction[k];
-        norm += direction[k] * direction[k];
-      }
-    };
-    turn(evaluate.slopeLambda, directionLambda);
-    turn(evaluate.slopeMu, directionMu);
-    double length = step * std::max(target - value, 0.0) / norm;
-    auto move = [&](std::vector<double> &price,
-                    const std::vector<double> &direction) {
-      for (size_t k = 0; k < price.size(); ++k)
-        price[k] = std::max(0.0, price[k] + length * direction[k]);
-    };
-    move(now.lambda, directionLambda);
-    move(now.mu, directionMu);
-    evaluate.work += int64_t(m + rows) * kPriceWork;
+    const double length = step * std::max(target - value, 0.0) / norm;
+    for (size_t k = 0; k < now.size(); ++k)
+      now[k] = std::max(0.0, now[k] + length * direction[k]);
+    evaluate.work += int64_t(now.size()) * kPriceWork;
   }
   c.split = -1;
   double most = 0;
@@ -207,7 +166,7 @@ struct Tree {
 };
 
 /// Splits the weakest case until the work is used up or `target` is reached.
-Tree grow(const Model &model, CasePrices prices, double target,
+Tree grow(const Model &model, std::vector<double> prices, double target,
           const BranchOptions &options) {
   Ascent ascent(model, target);
   Tree tree;
@@ -253,13 +212,14 @@ Tree grow(const Model &model, CasePrices prices, double target,
 
 /// The tree with integer prices, in preorder; without `extraCost`.
 BranchCertificate round(const Model &model, const Tree &tree) {
+  const size_t moments = model.moments.size();
   double most = 0, mostMu = 0;
-  for (const Case &c : tree.cases) {
-    for (double p : c.prices.lambda)
-      most = std::max(most, p / model.byteUnit);
-    for (double p : c.prices.mu)
-      mostMu = std::max(mostMu, p);
-  }
+  for (const Case &c : tree.cases)
+    for (size_t i = 0; i < c.prices.size(); ++i)
+      if (i < moments)
+        most = std::max(most, c.prices[i] / model.byteUnit);
+      else
+        mostMu = std::max(mostMu, c.prices[i]);
   BranchCertificate out;
   if (!std::isfinite(most) || !std::isfinite(mostMu)) {
     out.nodes.push_back({});
@@ -293,12 +253,12 @@ BranchCertificate round(const Model &model, const Tree &tree) {
       stack.push_back(tree.nodes[at].kept);
       continue;
     }
-    const CasePrices &p = tree.cases[at].prices;
-    for (size_t i = 0; i < p.lambda.size(); ++i)
-      if (int64_t price = whole(p.lambda[i] / model.byteUnit))
+    const std::vector<double> &p = tree.cases[at].prices;
+    for (size_t i = 0; i < moments; ++i)
+      if (int64_t price = whole(p[i] / model.byteUnit))
         node.lambda.push_back({int32_t(i), price});
-    for (size_t r = 0; r < p.mu.size(); ++r)
-      if (int64_t price = whole(p.mu[r])) {
+    for (size_t r = 0; r < model.rows.size(); ++r)
+      if (int64_t price = whole(p[moments + r])) {
         if (rowNumber[r] < 0) {
           rowNumber[r] = int32_t(out.rows.size());
           out.rows.push_back(model.rows[r]);
@@ -333,10 +293,8 @@ BranchCertificate tmc::planning::branch(const GapModel &gaps,
     for (const Gap &g : relaxation.gaps)
       target += double(g.cost) * kAimPart;
   }
-  // CasePrices move to the nearest chosen moment.
-  CasePrices start;
-  start.lambda.assign(chosen.size(), 0);
-  start.mu.assign(model.rows.size(), 0);
+  // Prices move to the nearest chosen moment.
+  std::vector<double> start(chosen.size() + model.rows.size(), 0);
   for (size_t k = 0; k < prices.size(); ++k) {
     if (prices[k] <= 0)
       continue;
@@ -344,7 +302,7 @@ BranchCertificate tmc::planning::branch(const GapModel &gaps,
     if (i == chosen.size() ||
         (i > 0 && int32_t(k) - chosen[i - 1] < chosen[i] - int32_t(k)))
       --i;
-    start.lambda[i] += prices[k] * model.byteUnit;
+    start[i] += prices[k] * model.byteUnit;
   }
   BranchCertificate found =
       round(model, grow(model, std::move(start), target, options));

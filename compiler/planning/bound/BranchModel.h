@@ -76,23 +76,22 @@ private:
   std::vector<std::vector<int32_t>> linesOf; // Per value, ascending.
 };
 
-/// L and its slope at given prices.
+/// L and its slope at given prices: one of each moment, then one of each row.
 class Evaluator {
 public:
   explicit Evaluator(const Model &model)
-      : model(model), lines(model.lines), slopeLambda(model.moments.size()),
-        slopeMu(model.rows.size()), hold(model.slots + 1),
+      : model(model), lines(model.lines),
+        slope(model.moments.size() + model.rows.size()), hold(model.slots + 1),
         bonus(model.slots + 1), there(model.slots + 1), made(model.slots + 1),
         keepFrom(model.slots + 1) {}
 
-  double operator()(const std::vector<double> &lambda,
-                    const std::vector<double> &mu);
+  double operator()(const std::vector<double> &prices);
   /// Applies decisions to lines; false if the case is empty.
   bool decide(const std::vector<std::pair<int32_t, int8_t>> &fixes);
 
   const Model &model;
   std::vector<Line> lines;
-  std::vector<double> slopeLambda, slopeMu;
+  std::vector<double> slope;
   int64_t work = 0;
   bool isBroken(size_t line) const {
     const Line &l = lines[line];

@@ -98,8 +98,10 @@ double Evaluator::pathBroken(const Line &line) {
   return value;
 }
 
-double Evaluator::operator()(const std::vector<double> &lambda,
-                             const std::vector<double> &mu) {
+double Evaluator::operator()(const std::vector<double> &prices) {
+  const size_t moments = model.moments.size(), rows = model.rows.size();
+  const double *lambda = prices.data(), *mu = lambda + moments;
+  double *slopeMu = slope.data() + moments;
   double value = model.constant;
   for (const Line &line : lines) {
     int64_t bytes = model.problem.values[line.value].bytes;
@@ -109,7 +111,7 @@ double Evaluator::operator()(const std::vector<double> &lambda,
                                           : lambda[i] * line.bytes;
   }
   std::fill(bonus.begin(), bonus.end(), 0.0);
-  for (size_t r = 0; r < mu.size(); ++r) {
+  for (size_t r = 0; r < rows; ++r) {
     const RowSlots &row = model.rowSlots[r];
     value += mu[r];
     hold[row.value] -= mu[r];
@@ -122,21 +124,20 @@ double Evaluator::operator()(const std::vector<double> &lambda,
     b = sum += b;
   for (const Line &line : lines)
     value += line.fix == kBroken ? pathBroken(line) : path(line);
-  for (size_t i = 0; i < lambda.size(); ++i) {
+  for (size_t i = 0; i < moments; ++i) {
     value += lambda[i] * model.over[i];
-    slopeLambda[i] = model.over[i];
+    slope[i] = model.over[i];
   }
   for (const Line &line : lines)
     for (int32_t i = line.lo; i < line.hi; ++i)
-      slopeLambda[i] += there[line.slot + i - line.lo] ? line.bytes : 0;
+      slope[i] += there[line.slot + i - line.lo] ? line.bytes : 0;
   for (size_t s = 1; s < made.size(); ++s)
     made[s] += made[s - 1];
-  for (size_t r = 0; r < mu.size(); ++r) {
+  for (size_t r = 0; r < rows; ++r) {
     const RowSlots &row = model.rowSlots[r];
     slopeMu[r] = 1 - there[row.value] - there[row.read] -
                  (made[row.madeEnd - 1] - made[row.made - 1]);
   }
-  work += 4 * int64_t(model.slots) + 4 * int64_t(mu.size()) +
-          2 * int64_t(lambda.size());
+  work += 4 * int64_t(model.slots) + 4 * int64_t(rows) + 2 * int64_t(moments);
   return value;
 }
