@@ -20,7 +20,7 @@ Status Homes::write(const TensorInfo &tensor, int64_t first, const void *from,
     std::memcpy(device_.arena(tensor.space) + at, from, size_t(bytes));
     return Status::ok();
   case SpaceKind::File:
-    return file_->write(at, from, bytes);
+    return file_->writePart(at, from, bytes);
   }
   return Status::ok();
 }
@@ -41,7 +41,7 @@ Status Homes::read(const Region &region, void *to) const {
                 size_t(region.bytes));
     return Status::ok();
   case SpaceKind::File:
-    return file_->read(region.offset, to, region.bytes);
+    return file_->readPart(region.offset, to, region.bytes);
   }
   return Status::ok();
 }

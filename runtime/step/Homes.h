@@ -21,9 +21,8 @@ public:
 
   Device &device() const { return device_; }
 
-  /// Moves `bytes` bytes of a tensor from byte `first` on. In a file, `first`
-  /// is a multiple of kFileBlockBytes, and a written piece is read completely
-  /// or in whole blocks. Any number of threads may call, for different pieces.
+  /// Moves `bytes` bytes of a tensor from byte `first` on. Any number of
+  /// threads may call for different pieces of tensors that aren't in a file.
   Status write(const TensorInfo &tensor, int64_t first, const void *from,
                int64_t bytes) const;
   Status read(const TensorInfo &tensor, int64_t first, void *to,

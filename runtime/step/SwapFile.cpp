@@ -490,4 +490,76 @@ Status SwapFile::read(int64_t offset, void *to, int64_t bytes, FileLane *lane) {
   return Status::ok();
 }
 
+//===----------------------------------------------------------------------===//
+// Parts of blocks
+//===----------------------------------------------------------------------===//
+
+SwapFile::Part SwapFile::partAt(int64_t offset) const {
+  const int64_t number = offset / kFileBlockBytes;
+  return {number * kFileBlockBytes, int64_t(blocks_[size_t(number)].length),
+          offset % kFileBlockBytes};
+}
+
+Status SwapFile::writePart(int64_t offset, const void *from, int64_t bytes) {
+  if (offset < 0 || bytes < 0 || offset > bytes_ - bytes)
+    return checkPlace("a write", offset, from, bytes, false);
+  const char *data = static_cast<const char *>(from);
+  AlignedMemory block(kFileBlockBytes);
+  if (!block.data)
+    return worldError("can't have memory for a transfer", ENOMEM);
+  while (bytes > 0) {
+    int64_t some = bytes / kFileBlockBytes * kFileBlockBytes;
+    if (offset % kFileBlockBytes == 0 && some > 0) {
+      if (Status s = write(offset, data, some); !s)
+        return s;
+    } else {
+      // The block may hold bytes of the parts before and behind.
+      std::lock_guard lock(partMutex_);
+      const Part part = partAt(offset);
+      some = std::min(bytes, kFileBlockBytes - part.at);
+      const int64_t held = std::max(part.held, part.at + some);
+      std::memset(block.data, 0, size_t(held));
+      if (part.held > 0 && (part.at > 0 || part.held > some))
+        if (Status s = read(part.block, block.data, part.held); !s)
+          return s;
+      std::memcpy(block.data + part.at, data, size_t(some));
+      if (Status s = write(part.block, block.data, held); !s)
+        return s;
+    }
+    offset += some;
+    data += some;
+    bytes -= some;
+  }
+  return Status::ok();
+}
+
+Status SwapFile::readPart(int64_t offset, void *to, int64_t bytes) {
+  if (offset < 0 || bytes < 0 || offset > bytes_ - bytes)
+    return checkPlace("a read", offset, to, bytes, false);
+  char *data = static_cast<char *>(to);
+  AlignedMemory block(kFileBlockBytes);
+  if (!block.data)
+    return worldError("can't have memory for a transfer", ENOMEM);
+  while (bytes > 0) {
+    const Part part = partAt(offset);
+    int64_t some = bytes / kFileBlockBytes * kFileBlockBytes;
+    if (part.at == 0 && some > 0) {
+      if (Status s = read(offset, data, some); !s)
+        return s;
+    } else {
+      some = std::min(bytes, kFileBlockBytes - part.at);
+      // A block that holds less is read as if it held enough, for the message.
+      if (Status s =
+              read(part.block, block.data, std::max(part.held, part.at + some));
+          !s)
+        return s;
+      std::memcpy(data, block.data + part.at, size_t(some));
+    }
+    offset += some;
+    data += some;
+    bytes -= some;
+  }
+  return Status::ok();
+}
+
 } // namespace tmc

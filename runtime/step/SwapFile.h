@@ -113,6 +113,11 @@ public:
                FileLane *lane = nullptr);
   Status read(int64_t offset, void *to, int64_t bytes,
               FileLane *lane = nullptr);
+  /// The same at any offset, for tensors that share blocks: rows of a larger
+  /// one, which can be read as a whole when all parts are written. Any number
+  /// of threads may call for different bytes.
+  Status writePart(int64_t offset, const void *from, int64_t bytes);
+  Status readPart(int64_t offset, void *to, int64_t bytes);
   /// Marks these bytes as dead: reading them is an error.
   void forget(int64_t offset, int64_t bytes);
 
@@ -131,6 +136,12 @@ private:
   Status checkPlace(const char *what, int64_t offset, const void *memory,
                     int64_t bytes, bool hasLane) const;
   void note(int64_t offset, const char *data, int64_t bytes);
+  /// The block with this byte, the bytes that it holds, and the place in it.
+  struct Part {
+    int64_t block, held, at;
+  };
+  Part partAt(int64_t offset) const;
+  std::mutex partMutex_; // for changes of a part of a block
   Status verify(int64_t offset, const char *data, int64_t bytes) const;
   Status transfer(bool writes, int64_t offset, char *data, int64_t bytes,
                   FileLane *lane);

@@ -6,13 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 using namespace tmc;
 using namespace tmc::test;
@@ -233,6 +237,59 @@ TEST(SwapFile, MemoryThatIsNotAlignedWillDoWithoutALane) {
   ASSERT_TRUE(file->read(0, to.data + 3, to.bytes - 3));
   std::memcpy(to.data, from.data, 3);
   EXPECT_TRUE(from == to);
+}
+
+// Tensors that are rows of a larger one share blocks: each is written by
+// itself, in any order and by several threads, and then all are read at once,
+// by an engine, and each alone.
+TEST(SwapFile, PartsOfABlockAreWrittenApart) {
+  TemporaryDirectory directory;
+  std::unique_ptr<SwapFile> file;
+  ASSERT_TRUE(SwapFile::create(directory.path, kBytes, {}, file));
+  constexpr int64_t kParts[] = {3072,    100, kFileBlockBytes,
+                                200'001, 1,   3 * kFileBlockBytes - 7};
+  const int64_t all = std::accumulate(std::begin(kParts), std::end(kParts), 0L);
+  Aligned from(all), to(all);
+  from.draw(1);
+  FileLane lane;
+  ASSERT_TRUE(file->prepare(lane));
+  for (bool backwards : {false, true}) {
+    std::vector<std::thread> threads;
+    std::atomic<int> failed = 0;
+    int64_t offset = backwards ? all : 0;
+    for (size_t i = 0; i < std::size(kParts); ++i) {
+      const int64_t bytes = kParts[backwards ? std::size(kParts) - 1 - i : i];
+      offset -= backwards ? bytes : 0;
+      auto write = [&, offset, bytes] {
+        if (!file->writePart(offset, from.data + offset, bytes))
+          ++failed;
+      };
+      if (backwards)
+        threads.emplace_back(write);
+      else
+        write();
+      offset += backwards ? 0 : bytes;
+    }
+    for (std::thread &thread : threads)
+      thread.join();
+    ASSERT_EQ(failed, 0);
+    Status s = file->read(0, to.data, all, &lane);
+    ASSERT_TRUE(s) << s.message();
+    EXPECT_TRUE(from == to);
+    offset = 0;
+    for (int64_t bytes : kParts) {
+      std::vector<char> own(size_t(bytes), 0);
+      s = file->readPart(offset, own.data(), bytes);
+      ASSERT_TRUE(s) << s.message();
+      EXPECT_EQ(std::memcmp(own.data(), from.data + offset, size_t(bytes)), 0);
+      offset += bytes;
+    }
+    from.draw(2);
+    file->forget(0, all);
+  }
+  std::vector<char> own(100);
+  EXPECT_EQ(file->readPart(3072, own.data(), 100).code(), Code::Defect);
+  EXPECT_EQ(file->writePart(kBytes, own.data(), 100).code(), Code::Defect);
 }
 
 TEST(SwapFile, PlansThatAreWrongAreDefects) {
