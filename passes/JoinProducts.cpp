@@ -46,9 +46,9 @@ constexpr int64_t kAlignedColumns = 8;
 /// The readers of a product's rows.
 enum class Readers { Attention, Pointwise, Others };
 
-/// How the columns of `rows` are read where they lie, directly or behind
-/// reshapes: as heads of attention, or by kernels that are made of pointwise
-/// ops. `Others` reads them in no such way.
+/// The kind of reader that takes the columns of `rows` where they lie, directly
+/// or behind reshapes: attention, which takes heads, or kernels that are made
+/// of pointwise ops.
 Readers readersOf(Value rows) {
   std::optional<Readers> all;
   for (OpOperand &use : rows.getUses()) {
@@ -242,12 +242,15 @@ private:
   void join(ArrayRef<MatmulOp> group) {
     SmallVector<Value> tables, biases;
     SmallVector<Location> locs;
+    SmallVector<std::string> own;
     for (MatmulOp product : group) {
       tables.push_back(product.getRhs());
       if (product.getBias())
         biases.push_back(product.getBias());
       locs.push_back(product.getLoc());
+      own.push_back(tmc::nameOf(product));
     }
+    SmallVector<StringRef> names(own.begin(), own.end());
     Value table = joinArguments(tables);
     Value bias = biases.empty() ? Value() : joinArguments(biases);
 
@@ -257,9 +260,11 @@ private:
     SmallVector<int64_t> shape(type.getShape());
     shape.back() = tensorType(table).getDimSize(0);
     auto whole = MatmulOp::create(
-        b, b.getFusedLoc(locs), type.clone(shape), first.getLhs(), table, bias,
-        Value(), Value(), Value(), first.getTransposeLhsAttr(),
-        first.getTransposeRhsAttr(), first.getTf32Attr());
+        b,
+        NameLoc::get(b.getStringAttr(joinedName(names)), b.getFusedLoc(locs)),
+        type.clone(shape), first.getLhs(), table, bias, Value(), Value(),
+        Value(), first.getTransposeLhsAttr(), first.getTransposeRhsAttr(),
+        first.getTf32Attr());
     whole->setDiscardableAttrs(first->getDiscardableAttrDictionary());
     SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
     for (MatmulOp product : group) {

@@ -37,6 +37,12 @@ public:
   OpNames(train::StepOp step, ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
       add(op->getLoc(), nameOf(op));
+      // A product that stands for several has their names, too.
+      if (auto name = dyn_cast<NameLoc>(op->getLoc()))
+        if (auto parts = dyn_cast<FusedLoc>(name.getChildLoc()))
+          for (Location part : parts.getLocations())
+            if (auto its = dyn_cast<NameLoc>(part))
+              add(op->getLoc(), its.getName().str());
       for (Value operand : op->getOperands())
         if (auto argument = parameterOf(step, operand))
           for (const train::NamedTensor &tensor :

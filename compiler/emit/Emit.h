@@ -38,7 +38,7 @@ struct EmitOptions {
   /// For each entry of the program, on its engine; empty: unknown.
   std::vector<double> entrySeconds;
   std::string fileDirectory; // The swap file's default directory.
-  const AlgorithmFile *algorithms = nullptr; // Of products; null: none.
+  const AlgorithmFile *algorithms = nullptr; // For products; null: none.
 };
 
 /// The same step as text to read, and in pieces to compile in parallel.

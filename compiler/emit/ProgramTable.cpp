@@ -24,7 +24,7 @@ constexpr double kInitStd = 0.02;
 /// of its rows.
 struct Tensor {
   mutable mem::BufferOp buffer; // Ops' accessors aren't const.
-  DictionaryAttr attrs;         // Of all that the buffer holds.
+  DictionaryAttr attrs;         // Describe the whole buffer.
   train::NamedTensor own;
 
   StringRef text(StringRef name) const {

@@ -102,7 +102,7 @@ struct Planned {
   /// For a compiled step: its library's file and its identity; empty: only a
   /// plan.
   std::string library, identity;
-  const AlgorithmFile *algorithms = nullptr; // Of products; null: none.
+  const AlgorithmFile *algorithms = nullptr; // For products; null: none.
 };
 
 /// The seconds between which a step should lie, given the certainty of its

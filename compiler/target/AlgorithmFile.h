@@ -21,7 +21,7 @@ struct AlgorithmFile {
   std::string device; // The card's name.
   int64_t library = 0;
   std::map<std::string, ProductAlgorithm> products; // By their texts.
-  std::string sha256;                               // Of the file's bytes.
+  std::string sha256;                               // The file's bytes hashed.
 };
 
 /// Reads a file's text. `name` is used in errors. Refuses algorithms whose sums

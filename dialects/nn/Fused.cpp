@@ -78,6 +78,22 @@ int64_t FusedOp::getFlops() {
   return flops;
 }
 
+int64_t FusedOp::getBytesMoved() {
+  int64_t bytes = sumOfTensorBytes(*this);
+  // An operand that is read in slices may be read in part.
+  for (BlockArgument argument : getBlock().getArguments()) {
+    if (argument.use_empty() ||
+        !llvm::all_of(argument.getUsers(),
+                      [](Operation *user) { return isa<SliceOp>(user); }))
+      continue;
+    int64_t slices = 0;
+    for (Operation *slice : argument.getUsers())
+      slices += sizeInBytes(slice->getResult(0).getType());
+    bytes -= std::max<int64_t>(sizeInBytes(argument.getType()) - slices, 0);
+  }
+  return bytes;
+}
+
 SmallVector<Value> FusedOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                      ArrayRef<bool> wanted) {
   // The chain rule inside the group: its ops are cloned at the insertion point

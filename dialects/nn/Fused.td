@@ -33,6 +33,7 @@ def NN_FusedOp : NN_Op<"fused", [
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
+    int64_t getBytesMoved();
     ::mlir::Block &getBlock() { return getBody().front(); }
     YieldOp getYield();
   }];

@@ -105,20 +105,6 @@ SmallVector<int64_t> stridesOf(RankedTensorType type) {
 /// want it.
 constexpr int64_t kWindowElements = 8;
 
-/// The cost of a random number per element, in simple vector operations.
-constexpr unsigned kDrawCost = 20;
-
-/// Rough cost of an op per element, in simple vector operations.
-unsigned costOf(Operation *op) {
-  if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
-    return pointwise.getElementCost();
-  if (isa<RandomOp>(op))
-    return kDrawCost;
-  return isSplat(op) || isa<BroadcastOp, ReshapeOp>(op) ? 0 : 1;
-}
-
-/// The cost of keeping a value: a store and a load.
-constexpr unsigned kKeepCost = 4;
 /// The best number of columns for a sum over all elements.
 constexpr int64_t kTotalColumns = 4096;
 
@@ -611,77 +597,8 @@ private:
 
   FusedPlan finish(FusedPlan plan) {
     plan.shape.finish |= plan.shape.columnSums + plan.shape.totals > 0;
-    chooseKept(plan);
+    chooseKept(plan, block);
     return plan;
-  }
-
-  /// Chooses the kept values, from the set of passes in which each value is
-  /// needed.
-  void chooseKept(FusedPlan &plan) {
-    if (plan.passes < 2)
-      return;
-    DenseMap<Value, uint64_t> wanted;
-    const unsigned last = plan.passes - 1;
-    auto want = [&](Value value, uint64_t passes) {
-      if (plan.variesByCol(value) && !plan.late.contains(value))
-        wanted[value] |= passes;
-    };
-    for (const FusedAccess &store : plan.stores)
-      want(store.value, uint64_t(1) << last);
-    // The cost of computing a value from values in memory.
-    DenseMap<Value, unsigned> cost;
-    for (Operation &op : block.without_terminator()) {
-      unsigned sum = costOf(&op);
-      for (Value operand : op.getOperands())
-        if (plan.variesByCol(operand))
-          sum += isa<BlockArgument>(operand) ? 1 : cost.lookup(operand);
-      cost[op.getResult(0)] = sum;
-    }
-    const int64_t slots = mostKept(plan.shape.cols);
-    for (Operation &op : llvm::reverse(block.without_terminator())) {
-      Value result = op.getResult(0);
-      auto kind = plan.reductions.find(&op);
-      if (kind != plan.reductions.end()) {
-        // A reduction runs in the pass of its input's level; sums over rows in
-        // the last pass.
-        unsigned level = plan.level.lookup(op.getOperand(0));
-        want(op.getOperand(0),
-             uint64_t(1) << (kind->second == Reduction::Column ? last : level));
-        continue;
-      }
-      uint64_t passes = wanted.lookup(result);
-      if (!passes)
-        continue;
-      if (llvm::popcount(passes) > 1 && cost[result] > kKeepCost &&
-          int64_t(plan.kept.size()) < slots &&
-          isa<FloatType>(tensorType(result).getElementType()) &&
-          !isa<BroadcastOp, ReshapeOp>(op)) {
-        plan.kept.push_back(result);
-        passes = uint64_t(1) << llvm::countr_zero(passes);
-      }
-      for (Value operand : op.getOperands())
-        want(operand, passes);
-    }
-    dropCheap(plan);
-    plan.shape.kept = plan.kept.size();
-  }
-
-  /// Drops kept values that other kept values make cheap.
-  void dropCheap(FusedPlan &plan) {
-    DenseMap<Value, unsigned> cost;
-    for (Operation &op : block.without_terminator()) {
-      Value result = op.getResult(0);
-      unsigned sum = costOf(&op);
-      for (Value operand : op.getOperands())
-        if (plan.variesByCol(operand))
-          sum += isa<BlockArgument>(operand) ? 1 : cost.lookup(operand);
-      auto chosen = llvm::find(plan.kept, result);
-      if (chosen != plan.kept.end() && sum <= kKeepCost)
-        plan.kept.erase(chosen);
-      else if (chosen != plan.kept.end())
-        sum = 1;
-      cost[result] = sum;
-    }
   }
 };
 
@@ -693,76 +610,4 @@ std::optional<FusedPlan> tmc::nn::planFused(Block &block, std::string *why) {
   if (!plan && why)
     *why = reason;
   return plan;
-}
-
-//===----------------------------------------------------------------------===//
-// In-place results
-//===----------------------------------------------------------------------===//
-
-/// True if `argument`, a single number, is read only for `yielded`: once, by
-/// the one thread that then stores the result after all other work.
-static bool isRunningTotal(const FusedPlan &plan, BlockArgument argument,
-                           Value yielded) {
-  if (!argument.hasOneUse() || !yielded.hasOneUse() ||
-      *argument.user_begin() != yielded.getDefiningOp())
-    return false;
-  return plan.isFinished(yielded) ||
-         (plan.shape.rows == 1 && plan.shape.wholeRows);
-}
-
-/// True if each slice of `argument` has the elements of a part of `result`, so
-/// that one thread reads and then writes them.
-static bool isReadWhereWritten(const FusedPlan &plan, BlockArgument argument,
-                               unsigned result) {
-  return !argument.use_empty() &&
-         llvm::all_of(argument.getUsers(), [&](Operation *user) {
-           auto slice = dyn_cast<SliceOp>(user);
-           return slice &&
-                  llvm::any_of(plan.stores, [&](const FusedAccess &store) {
-                    return store.number == result &&
-                           plan.place.lookup(store.value) ==
-                               plan.place.lookup(slice.getResult()) &&
-                           store.isSameElements(
-                               plan.loads.at(slice.getResult()));
-                  });
-         });
-}
-
-SmallVector<std::pair<unsigned, unsigned>>
-tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
-  SmallVector<std::pair<unsigned, unsigned>> pairs;
-  for (BlockArgument argument : block.getArguments()) {
-    auto type = tensorType(argument);
-    // A seed or the samples' numbers have no place, and a constant below has
-    // none either.
-    auto own = plan.place.find(argument);
-    if (own == plan.place.end()) {
-      for (auto [index, result] :
-           llvm::enumerate(block.getTerminator()->getOperandTypes()))
-        if (result == type && isReadWhereWritten(plan, argument, index))
-          pairs.push_back({argument.getArgNumber(), unsigned(index)});
-      continue;
-    }
-    // The argument is read with other columns than the result's: by gathering.
-    if (!plan.isContiguous(argument) || !llvm::is_sorted(own->second))
-      continue;
-    for (auto [index, yielded] :
-         llvm::enumerate(block.getTerminator()->getOperands())) {
-      auto resultType = tensorType(yielded);
-      auto place = plan.place.find(yielded);
-      if (resultType.getElementType() != type.getElementType() ||
-          resultType.getNumElements() != type.getNumElements() ||
-          place == plan.place.end() || place->second != own->second)
-        continue;
-      // An element of rows x cols is read by the thread that writes it, in the
-      // same pass or an earlier one; a column is read by the finish or before
-      // it. One number per row, or in total, is read by several threads, unless
-      // it is a total that is only added to.
-      AtomSet type = plan.typeAtoms(yielded);
-      if (type == plan.allMask() || (type && plan.isFinished(yielded)) ||
-          (!type && isRunningTotal(plan, argument, yielded)))
-        pairs.push_back({argument.getArgNumber(), unsigned(index)});
-    }
-  }
-  return pairs;
 }

@@ -51,7 +51,7 @@ using AtomSet = uint64_t;
 /// The elements of an operand or a result that a value stands for.
 struct FusedAccess {
   mlir::Value value;
-  unsigned number = 0; // Of the operand or result.
+  unsigned number = 0; // The operand's or result's.
   int64_t offset = 0;  // In elements.
   /// By the atoms of the value's place.
   llvm::SmallVector<int64_t> strides;
@@ -70,7 +70,7 @@ struct FusedPlan {
 
   /// The atoms of a value's type, in the value's own row-major order.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned>> place;
-  /// Of each argument, and of each slice of one.
+  /// One for each argument, or for each slice of one.
   llvm::DenseMap<mlir::Value, FusedAccess> loads;
   /// One for each result, or for each part of a result that is a concatenation.
   llvm::SmallVector<FusedAccess> stores;
@@ -113,6 +113,9 @@ struct FusedPlan {
 /// If no kernel can do it, returns nothing and sets `why`.
 std::optional<FusedPlan> planFused(mlir::Block &block,
                                    std::string *why = nullptr);
+
+/// Chooses the values that are kept between the passes of a planned kernel.
+void chooseKept(FusedPlan &plan, mlir::Block &block);
 
 /// Pairs of argument and result numbers that may share bytes: each element of
 /// the argument is read before that element of the result is written, and not

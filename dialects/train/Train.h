@@ -40,7 +40,7 @@ llvm::StringRef resultName(mlir::FunctionOpInterface function, unsigned index);
 struct NamedTensor {
   std::string name;
   mlir::RankedTensorType type;
-  int64_t firstRow = 0; // Of the argument or result that holds it.
+  int64_t firstRow = 0; // Within the argument or result that holds it.
   mlir::Attribute init; // As `train.init`; may be null.
 };
 /// The tensors that `type` with these attributes of an argument or a result

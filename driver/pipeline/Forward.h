@@ -29,7 +29,7 @@ namespace tmc {
 struct Forward {
   std::string model; // Its file's name, without directory and extension.
   Target device;
-  std::optional<AlgorithmFile> algorithms; // Of products on the device.
+  std::optional<AlgorithmFile> algorithms; // For products on the device.
   std::string bytecode;                    // @forward.
   /// The model's parameters and states, in the order of the step's arguments.
   std::vector<ModelValue> values;

@@ -7,6 +7,7 @@
 #include "driver/pipeline/OutputDirectory.h"
 #include "driver/verify/Arguments.h"
 #include "driver/verify/StepLibrary.h"
+#include "driver/verify/StepValues.h"
 #include "runtime/step/Data.h"
 #include "runtime/step/Safetensors.h"
 
@@ -89,13 +90,6 @@ double differenceOf(const Tensor &a, const Tensor &b) {
   return std::sqrt(sum);
 }
 
-std::string shapeText(ArrayRef<int64_t> shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : "x") + std::to_string(size);
-  return text.empty() ? "scalar" : text;
-}
-
 /// The identity in the text of a step; "" if it has none.
 std::string identityOfFile(const std::string &path) {
   auto text = llvm::MemoryBuffer::getFile(path);
@@ -158,33 +152,6 @@ bool hasSlots(train::StepOp step, StringRef param) {
   return false;
 }
 
-/// The tensors of the library that argument `index` stands for.
-SmallVector<train::NamedTensor> tensorsOf(train::StepOp step, unsigned index) {
-  return train::namedTensors(step.getArgAttrDict(index),
-                             cast<ShapedType>(step.getArgumentTypes()[index]));
-}
-
-/// The tensors of the library that result `index` stands for.
-SmallVector<train::NamedTensor> tensorsOfResult(train::StepOp step,
-                                                unsigned index) {
-  if (std::optional<unsigned> arg = train::updatedArg(step, index))
-    return tensorsOf(step, *arg);
-  return train::namedTensors(step.getResultAttrDict(index),
-                             cast<ShapedType>(step.getResultTypes()[index]));
-}
-
-/// Arguments that have a value before the first step.
-std::vector<unsigned> modelValues(train::StepOp step) {
-  std::vector<unsigned> values;
-  for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-    auto role = train::roleOf(step, i);
-    if ((role == train::Role::Param || role == train::Role::State) &&
-        !step.getArgAttr(i, TrainDialect::kSlot) && !train::copiedArg(step, i))
-      values.push_back(i);
-  }
-  return values;
-}
-
 void setScales(std::vector<Deviation> &list) {
   std::map<std::string, double> squares;
   for (const Deviation &d : list)
@@ -235,7 +202,8 @@ private:
   OwningOpRef<ModuleOp> module;
   train::StepOp step;
   std::unique_ptr<StepLibrary> library;
-  std::map<std::string, std::vector<char>> given;
+  StepValues values;
+  std::map<std::string, TensorBytes> given;
   std::vector<TensorInfo> inputs; ///< Inputs that data files can supply.
   std::optional<DataReader> reader;
   VerifyReport report;
@@ -287,9 +255,8 @@ private:
                             "two compilations")
           .note("tmc compile MODEL -o DIR writes both again");
     library->setLearningRate(kVerifyRate);
-    for (unsigned i = 0; i < step.getNumArguments(); ++i)
-      for (const train::NamedTensor &tensor : tensorsOf(step, i))
-        TMC_TRY(checkTensor(tensor.name, tensor.type));
+    values = StepValues(step, *library, options.directory);
+    TMC_TRY(values.check());
     TMC_TRY(openData());
     if (!options.weights.empty()) {
       report.weights = options.weights;
@@ -299,33 +266,14 @@ private:
     return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<void>();
   }
 
-  /// Checks that the library's tensor has the type that the text states.
-  Expected<void> checkTensor(const std::string &name,
-                             RankedTensorType expected) {
-    const tmc_tensor *tensor = library->find(name);
-    Tensor like(expected);
-    std::string what = "'" + options.directory +
-                       "/libstep.so' isn't of step.mlir: '" + name + "' ";
-    if (!tensor)
-      return Failure::input(what + "is missing");
-    ArrayRef<int64_t> dims(tensor->dims, tensor->rank);
-    int64_t bytes = like.size() * reference::elementBytes(like.element);
-    if (dims != expected.getShape() || tensor->bytes != bytes)
-      return Failure::input(what + "is " + shapeText(dims) + ", " +
-                            std::to_string(tensor->bytes) +
-                            " bytes, instead of " +
-                            shapeText(expected.getShape()) + ", " +
-                            std::to_string(bytes) + " bytes");
-    return {};
-  }
-
   /// Opens --data for the arguments for which the trainer would need data.
   Expected<void> openData() {
     if (options.data.empty())
       return {};
     DataInputs wanted;
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-      const tmc_tensor *tensor = library->find(tensorsOf(step, i).front().name);
+      const tmc_tensor *tensor =
+          library->find(values.tensorsOf(i).front().name);
       if ((tensor->role != TMC_BATCH && tensor->role != TMC_SCALAR) ||
           isFed(step, i))
         continue;
@@ -372,72 +320,25 @@ private:
     SafetensorsFile file;
     if (Status s = SafetensorsFile::open(path, file); !s)
       return Failure::input(s.message());
-    std::vector<unsigned> values = modelValues(step);
     report.weights = path;
-    const bool hasAll = llvm::all_of(values, [&](unsigned i) {
-      return llvm::all_of(tensorsOf(step, i),
+    const std::vector<unsigned> arguments = values.ofModel();
+    const bool hasAll = llvm::all_of(arguments, [&](unsigned i) {
+      return llvm::all_of(values.tensorsOf(i),
                           [&](auto &tensor) { return file.find(tensor.name); });
     });
     if (hasAll)
       return readWeights();
-    for (unsigned i : values) {
-      std::vector<char> bytes;
-      const bool isGiven =
-          llvm::all_of(tensorsOf(step, i), [&](const auto &wanted) {
-            const SafeTensor *tensor = file.find(wanted.name);
-            return tensor &&
-                   give(wanted.type, *tensor, file.data(*tensor), bytes);
-          });
-      if (isGiven)
-        given[train::argName(step, i).str()] = std::move(bytes);
-    }
+    for (unsigned i : arguments)
+      if (std::optional<TensorBytes> bytes = values.from(file, i))
+        given[train::argName(step, i).str()] = std::move(*bytes);
     report.weights += ", others drawn";
     return {};
   }
 
-  /// Appends a tensor of a file to `value`, rounded if the step has narrower
-  /// floats. False: it has another size, and is drawn instead.
-  static bool give(RankedTensorType type, const SafeTensor &tensor,
-                   const char *data, std::vector<char> &value) {
-    int64_t bytes = tensor.end - tensor.begin, count = type.getNumElements();
-    reference::Element element = reference::elementOf(type.getElementType());
-    const int64_t wanted = count * reference::elementBytes(element);
-    const size_t before = value.size();
-    if (bytes == wanted) {
-      value.insert(value.end(), data, data + bytes);
-    } else if (tensor.type == DType::F32 && bytes == 4 * count &&
-               reference::isNarrow(element)) {
-      Tensor rounded =
-          Tensor::fromBytes(reference::Element::F32, type.getShape(), data);
-      rounded.element = element;
-      value.resize(before + wanted);
-      rounded.toBytes(value.data() + before);
-    } else {
-      return false;
-    }
-    return true;
-  }
-
-  /// The bytes of `tensors`, one after another.
-  Expected<std::vector<char>> read(ArrayRef<train::NamedTensor> tensors) {
-    std::vector<char> bytes;
-    for (const train::NamedTensor &tensor : tensors) {
-      const tmc_tensor *its = library->find(tensor.name);
-      if (!its)
-        return Failure::input("'" + options.directory +
-                              "/libstep.so' isn't of step.mlir: the result '" +
-                              tensor.name + "' is missing");
-      const size_t before = bytes.size();
-      bytes.resize(before + its->bytes);
-      TMC_TRY(library->read(tensor.name, bytes.data() + before, its->bytes));
-    }
-    return bytes;
-  }
-
   Expected<void> readWeights() {
     TMC_TRY(library->load(report.weights));
-    for (unsigned i : modelValues(step)) {
-      auto bytes = read(tensorsOf(step, i));
+    for (unsigned i : values.ofModel()) {
+      auto bytes = values.readArgument(i);
       if (!bytes)
         return std::move(bytes.failure());
       given[train::argName(step, i).str()] = std::move(*bytes);
@@ -456,12 +357,7 @@ private:
         continue;
       bytes.resize(input.size() * reference::elementBytes(input.element));
       input.toBytes(bytes.data());
-      const char *from = bytes.data();
-      for (const train::NamedTensor &tensor : tensorsOf(step, i)) {
-        const int64_t size = library->find(tensor.name)->bytes;
-        TMC_TRY(library->write(tensor.name, from, size));
-        from += size;
-      }
+      TMC_TRY(values.write(i, bytes.data()));
     }
     double start = now();
     Expected<double> loss = library->run();
@@ -580,7 +476,7 @@ private:
       auto [name, kind] = resultOf(step, i);
       if (!want.isFloat())
         continue;
-      auto bytes = read(tensorsOfResult(step, i));
+      auto bytes = values.readResult(i);
       if (!bytes)
         return std::move(bytes.failure());
       Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
@@ -613,7 +509,7 @@ private:
           arg && train::copiedArg(step, *arg))
         continue; // `checkCopies` compares it with its original.
       auto [name, kind] = resultOf(step, i);
-      auto bytes = read(tensorsOfResult(step, i));
+      auto bytes = values.readResult(i);
       if (!bytes)
         return std::move(bytes.failure());
       if (int64_t(bytes->size()) !=
@@ -680,7 +576,7 @@ private:
         continue;
       if (inputs.empty())
         inputs = draw(how);
-      auto got = read(tensorsOf(step, i));
+      auto got = values.readArgument(i);
       if (!got)
         return std::move(got.failure());
       std::vector<char> want(got->size());
@@ -702,8 +598,7 @@ private:
       auto type = cast<RankedTensorType>(step.getArgumentTypes()[*param]);
       std::string name = train::argName(step, i).str(),
                   copied = train::argName(step, *param).str();
-      auto original = read(tensorsOf(step, *param)),
-           got = read(tensorsOf(step, i));
+      auto original = values.readArgument(*param), got = values.readArgument(i);
       if (!original || !got)
         return std::move(original ? got.failure() : original.failure());
       Tensor like(cast<RankedTensorType>(step.getArgumentTypes()[i]));

@@ -46,7 +46,7 @@ public:
   /// Queues what `run` queues, on compute and on streams that begin behind it
   /// and that it ends behind.
   void queueForked(void (*run)(Queues &, void *), void *kernels);
-  /// Whether threads of the host run a part of the step.
+  /// True if threads of the host run a part of the step.
   bool hasThreads() const;
   /// Blocks the caller until compute and all threads are idle.
   void finish();

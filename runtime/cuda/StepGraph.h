@@ -38,7 +38,7 @@ public:
   void drop();
 
 private:
-  /// Whether all went well; if not, there may be a graph.
+  /// False if a call failed; there may be a graph then.
   bool tryRecord(void (*run)(Queues &, void *), void *kernels);
 
   CudaDevice &device_;

@@ -29,9 +29,9 @@ public:
   void forget() { isCurrent_ = false; }
 
   bool has(Figure figure) const { return tensorOf(figure); }
-  /// Of the last step; NaN if the program has none.
+  /// The last step's; NaN if the program has none.
   double number(Figure figure) const;
-  /// Of the values as they are now; the program must have it.
+  /// The count in the values as they are now; the program must have it.
   int64_t count(Figure figure, const Homes &homes) const;
 
 private:

@@ -101,18 +101,29 @@ TEST(CudaDevice, KernelsMayTakeTheReserveAndNoMore) {
             "reserved 2097152");
 }
 
-TEST(CudaDevice, FaultsAreToldOnce) {
-  auto device = makeDevice(1);
-  Embedding kernel({.type = DType::F32,
+namespace {
+/// A lookup of row 9 in a table of 4.
+struct WrongLookup {
+  Embedding kernel{{.type = DType::F32,
                     .indexType = DType::I64,
                     .vocabulary = 4,
                     .channels = 3,
                     .rows = 2,
-                    .scratchBytes = 0});
-  ASSERT_TRUE(kernel.prepare(*device));
-  Floats table(12, 1.0f), out(6);
-  Longs index(2, 9);
-  kernel.run(device->compute(), {table, index}, {out}, nullptr);
+                    .scratchBytes = 0}};
+  Floats table{12, 1.0f}, out{6};
+  Longs index{2, 9};
+
+  void run(Device &device) {
+    kernel.run(device.compute(), {table, index}, {out}, nullptr);
+  }
+};
+} // namespace
+
+TEST(CudaDevice, FaultsAreToldOnce) {
+  auto device = makeDevice(1);
+  WrongLookup lookup;
+  ASSERT_TRUE(lookup.kernel.prepare(*device));
+  lookup.run(*device);
   ASSERT_TRUE(device->synchronize());
   EXPECT_TRUE(device->compute().fault.set);
   EXPECT_EQ(device->compute().fault.limit, 4);
@@ -130,15 +141,8 @@ TEST(CudaDevice, TheEndOfAStepIsOneCopyAndOneWait) {
   needs.events = 1;
   ASSERT_TRUE(device->startQueues(needs));
   char *arena = device->arena(SpaceKind::Device);
-  Embedding kernel({.type = DType::F32,
-                    .indexType = DType::I64,
-                    .vocabulary = 4,
-                    .channels = 3,
-                    .rows = 2,
-                    .scratchBytes = 0});
-  ASSERT_TRUE(kernel.prepare(*device));
-  Floats table(12, 1.0f), out(6);
-  Longs index(2, 9);
+  WrongLookup lookup;
+  ASSERT_TRUE(lookup.kernel.prepare(*device));
   auto calls = [](const char *call) { return emulator::callsOf(call); };
   for (int step = 1; step < 4; ++step) {
     const float loss = 0.5f * float(step);
@@ -152,7 +156,7 @@ TEST(CudaDevice, TheEndOfAStepIsOneCopyAndOneWait) {
     numbers[1] = {arena + 64, 8};
     numbers[4] = {arena + 128, 8};
     if (step == 2)
-      kernel.run(device->compute(), {table, index}, {out}, nullptr);
+      lookup.run(*device);
     Queues &queues = device->queues();
     queues.record(EngineKind::Compute, 0);
     queues.wait(EngineKind::DeviceToHost, 0);

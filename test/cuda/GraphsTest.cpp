@@ -32,7 +32,7 @@ namespace {
 constexpr int kCount = 64, kBytes = 4 * kCount;
 constexpr int kSteps = 5;
 enum Place { X, Batch, Number, A, B, C, Y, Places };
-/// Of the host's arena, in bytes.
+/// Offsets in the host's arena, in bytes.
 constexpr int64_t kMoved = 0, kHome = kBytes;
 
 tmc::TensorInfo tensor(const char *name, Place place, tmc::Role role,
@@ -105,7 +105,7 @@ void launchOne(void (*kernel)(A...), cudaStream_t stream,
   TMC_LAUNCH(kernel, dim3(1), dim3(kCount), 0, stream, arguments...);
 }
 
-/// What a step does beside or in place of what it should.
+/// Faults of a step.
 struct Planted {
   bool changesAddress = false; // x is read in place of the batch
   bool changesNumber = false;  // an argument by value
@@ -114,7 +114,7 @@ struct Planted {
   bool synchronizes = false;
   bool allocates = false;
 } planted;
-/// Of the step that runs.
+/// The device of the running step.
 tmc::Device *device = nullptr;
 /// Calls of run(): by steps and, in the emulator, by comparisons.
 int runs = 0;

@@ -9,7 +9,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Whether all sums at `point` fit 128 bits, by a generous estimate.
+/// True if all sums at `point` fit 128 bits, by a generous estimate.
 bool isSmall(const GapModel &model, const std::vector<int64_t> &limits,
              const std::vector<Wide> &point) {
   double bytes = 1, costs = 1, all = 0;

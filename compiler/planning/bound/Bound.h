@@ -98,7 +98,7 @@ struct Certificate {
     SpaceId space = 0;
     int64_t price = 0; // Per byte, in units of cost / denominator.
   };
-  int64_t budgetBytes = -1; // Of the device, reserved included; -1: none.
+  int64_t budgetBytes = -1; // The device's, reserved included; -1: none.
   int64_t denominator = 1;
   /// By segment, then engine; each segment's sum is at most `denominator`.
   /// Empty: nothing was sought.

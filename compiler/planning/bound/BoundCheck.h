@@ -56,14 +56,14 @@ struct WalkedGap {
   struct Charge {
     SegmentId segment = 0;
     EngineId engine = 0;
-    Wide cost = 0; // Of all executions of one run that lie in the gap.
+    Wide cost = 0; // All executions of one run in the gap.
   };
-  /// Of values that only moves make: always broken. From another segment. In
-  /// one trip. From trip to trip.
+  /// Owed: only moves make the value, so it is always broken. Outer: from
+  /// another segment. Inside: in one trip. Wrap: from trip to trip.
   enum Kind { Owed, Outer, Inside, Wrap };
   ValueId value = kNone;
   Kind kind = Inside;
-  std::vector<std::pair<int64_t, int64_t>> spans; // Of the clock, half-open.
+  std::vector<std::pair<int64_t, int64_t>> spans; // On the clock, half-open.
   std::vector<Charge> charges;                    // Ways to break it.
 };
 
@@ -73,7 +73,7 @@ struct WalkedRun {
     const Recipe *recipe = nullptr;
     Wide cost = 0;            // In all trips.
     std::vector<Wide> bytes;  // By space, surely taken.
-    std::vector<size_t> gaps; // That end if it runs.
+    std::vector<size_t> gaps; // Gaps that end if it runs.
   };
   int64_t moment = 0;
   SegmentId segment = 0;
@@ -147,9 +147,8 @@ private:
   int64_t clock = 0;
   /// Values from outside that cross the border of a trip in this segment.
   std::set<std::pair<ValueId, SegmentId>> crossing;
-  /// Of this segment: where the clock stood after the last touch, in a middle
-  /// trip, of values that are carried; and those that the next trip surely
-  /// reads.
+  /// The clock after the last touch of each carried value, in a middle trip of
+  /// this segment; and the carried values that the next trip surely reads.
   std::map<ValueId, int64_t> tails;
   std::set<ValueId> heldOn;
 };

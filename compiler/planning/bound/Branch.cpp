@@ -34,7 +34,7 @@ constexpr int kPriceBits = 40, kMostBits = 60;
 /// A case: its decisions, and the best prices found for it.
 struct Case {
   double bound = -kInfinity;
-  std::vector<double> prices; // Of moments, then of rows.
+  std::vector<double> prices; // Moments', then rows'.
   std::vector<std::pair<int32_t, int8_t>> fixes;
   int32_t split = -1; // The line to split next.
 };

@@ -78,7 +78,7 @@ private:
   std::vector<SegmentId> wrapped;  // The last segment with a wrap of it.
   std::vector<int32_t> firstDraft; // From the step's begin.
   std::vector<Draft> drafts;
-  // Of this segment, and of this instruction.
+  // State of this segment, and of this instruction.
   std::vector<Wrap> wraps;
   std::vector<ValueId> carriedOn;
   std::vector<Ending> endings;

@@ -53,7 +53,7 @@ public:
 
   const GapModel &model;
   int32_t numWeights = 0;
-  std::vector<int32_t> moments; // Of each price.
+  std::vector<int32_t> moments; // Each price's.
 
 private:
   struct Term {

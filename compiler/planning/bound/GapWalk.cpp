@@ -32,7 +32,7 @@ bool GapWalk::isFree(const Recipe &r) const {
   return false;
 }
 
-/// Whether only one form can be the content's home.
+/// True if only one form can be the content's home.
 bool GapWalk::aloneAtHome(ValueId content) const {
   if (problem.values[content].pinned)
     return true;
@@ -188,7 +188,7 @@ void GapWalk::addLeaving(WalkedGap &gap, ValueId v, SegmentId from,
 }
 
 /// The clock after the last touch of a home, or of the form that updates it;
-/// -1: the home needn't be there.
+/// -1: the home may be elsewhere then.
 int64_t GapWalk::endOfTouches(ValueId v) const {
   int64_t since = lastClock[v];
   const ValueId u = next[v];
@@ -315,7 +315,8 @@ void GapWalk::visit(WalkedRun &run, int64_t trip) {
           touches[v] = {true, clock, s, trip};
 }
 
-/// What the next trip surely reads as carried is held to the end of a trip.
+/// Values that the next trip surely reads as carried are held to the end of a
+/// trip.
 void GapWalk::endCarried(SegmentId s) {
   for (ValueId v : heldOn) {
     if (!counts(v))

@@ -25,7 +25,7 @@ struct ValueFacts {
     return {makers.data() + makerBegin[v], makers.data() + makerBegin[v + 1]};
   }
 
-  std::vector<ValueId> nextForm; // Of one content, from the main form on.
+  std::vector<ValueId> nextForm; // The content's, from the main one on.
   std::vector<ValueId> heir;     // The value that updates it.
   /// Values that never leave: of chains of updates in which every content has
   /// one possible home. And their bytes, by space.
@@ -50,7 +50,7 @@ ValueId namedIn(const Problem &problem, ValueId v, SegmentId s);
 
 bool isRead(const Recipe &recipe, ValueId v);
 
-/// Whether the recipe may be a copy of a first trip's nothing (R15).
+/// True if the recipe may be a copy of a first trip's nothing (R15).
 bool mayBeFree(const Problem &problem, const Recipe &recipe);
 
 } // namespace tmc::planning

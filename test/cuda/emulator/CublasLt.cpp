@@ -58,7 +58,7 @@ namespace {
 constexpr uint64_t kLeastWorkspace = 64 << 10;
 constexpr size_t kWorkspaceAlign = 256;
 
-/// How long a product by each way takes at least; see slowProducts.
+/// The least duration of a product by each way; see slowProducts.
 double leastSeconds[kWays];
 
 template <typename T> std::set<const T *> &live() {

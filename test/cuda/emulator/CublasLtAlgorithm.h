@@ -1,6 +1,6 @@
 //===- CublasLtAlgorithm.h - the stand-in's algorithms ----------*- C++ -*-===//
 //
-// What the stand-in keeps in an algorithm's opaque words, and the options that
+// The stand-in's contents of an algorithm's opaque words, and the options that
 // its algorithms have. They differ in every option, so that one that is lost or
 // mixed up on its way makes an algorithm that doesn't exist:
 //

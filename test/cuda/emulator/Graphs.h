@@ -19,7 +19,7 @@
 // Code that captures may say how the work is queued again (setAgain). Each
 // launch then compares: the work that is queued again must be that of the
 // graph. A fault is another kernel, size, number or address. Arguments that are
-// structures aren't compared: their padding can't be told from their members.
+// structures aren't compared: their padding has any bits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_TEST_CUDA_EMULATOR_GRAPHS_H
@@ -34,7 +34,7 @@ bool isCapturing(cudaStream_t stream);
 /// before all of it.
 void setAgain(std::function<void()> again, std::function<void()> start);
 
-// Of Streams.cpp.
+// Defined in Streams.cpp.
 
 /// Takes the work if it is to be recorded or compared.
 bool takesWork(CUstream_st *stream, Work &work);

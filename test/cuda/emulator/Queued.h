@@ -1,6 +1,6 @@
 //===- Queued.h - streams, events and what is queued there ------*- C++ -*-===//
 //
-// What Streams.cpp and Graphs.cpp share.
+// The queues that Streams.cpp and Graphs.cpp share.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_TEST_CUDA_EMULATOR_QUEUED_H

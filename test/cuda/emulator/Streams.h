@@ -30,14 +30,14 @@
 
 namespace tmc::emulator {
 
-/// What work does, for comparison (Graphs.h).
+/// Identifies what a piece of work does, for comparison (Graphs.h).
 struct WorkKey {
   std::string bytes;            // Empty: of the emulator itself.
   const void *kernel = nullptr; // for reports
 
   bool operator==(const WorkKey &) const = default;
 };
-/// Of values without padding.
+/// The key of values without padding.
 template <typename... T> WorkKey keyOf(const T &...values) {
   WorkKey key;
   (key.bytes.append(reinterpret_cast<const char *>(&values), sizeof values),

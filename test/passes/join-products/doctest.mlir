@@ -1,7 +1,7 @@
-// RUN: tmc-opt %s -tmc-join-products -split-input-file | FileCheck %s --check-prefixes=CHECK
-// RUN: tmc-opt %s -tmc-join-products='optimizer=adamw8bit' -split-input-file | FileCheck %s --check-prefixes=CHECK
-// RUN: tmc-opt %s -tmc-join-products='optimizer=adafactor' -split-input-file | FileCheck %s --check-prefix=APART
-// RUN: tmc-opt %s -tmc-join-products='precision="bf16,attn.q=f32"' -split-input-file | FileCheck %s --check-prefix=PRECISE
+// RUN: tmc-opt %s -tmc-join-products | FileCheck %s --check-prefixes=CHECK
+// RUN: tmc-opt %s -tmc-join-products='optimizer=adamw8bit' | FileCheck %s --check-prefixes=CHECK
+// RUN: tmc-opt %s -tmc-join-products='optimizer=adafactor' | FileCheck %s --check-prefix=APART
+// RUN: tmc-opt %s -tmc-join-products='precision="bf16,attn.q=f32"' | FileCheck %s --check-prefix=PRECISE
 
 // Three products of %x, read by attention. 64 x 64 elements are coded by
 // adamw8bit, in blocks of 256 = 4 rows; a bias of 64 isn't coded, in any shape.
@@ -44,3 +44,4 @@ func.func @forward(
   %o, %lse = nn.attention %q4, %k4, %v4 {causal, scale = 0.25 : f64} : (tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
   return %o, %s : tensor<2x8x4x16xf32>, tensor<f32>
 }
+

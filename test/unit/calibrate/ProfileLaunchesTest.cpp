@@ -51,7 +51,7 @@ TEST(ProfileLaunches, TheFastestRunOfEachCounts) {
   EXPECT_FALSE(bool(keepFastest(R"({"launches": [1]})", launches)));
 }
 
-/// What an H200 measured, by family and type: 396 kernels of six steps. Their
+/// An H200's measurements, by family and type: 396 kernels of six steps. Their
 /// types were found by other code (bench/gpu/prices.py).
 TEST(ProfileLaunches, AnH200HasItsRatesByType) {
   auto file = llvm::MemoryBuffer::getFile(

@@ -335,7 +335,7 @@ void takeModel(Groups &groups, StringRef path, CompileOptions options,
   groups.take(kept.back().module(), -1);
 }
 
-/// What a comparison of kernels with the interpreter counted.
+/// The counts of a comparison of kernels with the interpreter.
 struct Counts {
   int64_t overwrites = 0, undecided = 0, compared = 0;
 };

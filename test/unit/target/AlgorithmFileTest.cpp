@@ -10,7 +10,7 @@ using namespace tmc;
 
 namespace {
 
-/// What a trainer writes, with names that JSON has to escape.
+/// A trainer's table, with names that JSON has to escape.
 AlgorithmTuning tuned() {
   AlgorithmTuning tuning;
   tuning.device = "NVIDIA \"H200\"";

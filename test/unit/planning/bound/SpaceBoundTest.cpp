@@ -277,45 +277,44 @@ TEST(SpaceBound, AnOverwriteTakesNoRoom) {
   expectFalse(w.p, [](GapModel &model) { model.live[0][1] += 100; });
 }
 
-TEST(SpaceBound, AGapBeforeALoopIsBrokenOnce) {
+/// x is made before a loop of three trips, which each read it behind the values
+/// `inTrips`. `t` stands between; what isn't x or z has `bytes` bytes.
+static SpaceProblem readInALoop(std::initializer_list<const char *> inTrips,
+                                int64_t bytes) {
   SpaceProblem w;
   w.p.addSegment("before");
   w.p.addSegment("body", 3);
-  for (const char *name : {"x", "t", "z"})
+  w.value("x");
+  w.value("t");
+  for (const char *name : inTrips)
     w.value(name);
+  for (size_t v = 1; v < w.p.values.size(); ++v)
+    w.p.values[v].bytes = bytes;
+  w.value("z");
   Recipe f = w.recipe("f", "", "x", 10);
   f.recomputable = true;
   w.p.addInstruction(0, f);
   w.p.recipes.back().segment = kNone;
   w.p.addInstruction(0, w.recipe("t", "", "t", 10));
+  for (const char *name : inTrips)
+    w.p.addInstruction(1, w.recipe(name, "", name, 10));
   w.p.addInstruction(1, w.recipe("g", "x", "z", 10));
   w.p.spaces[kDevice].budgetBytes = 200;
-  w.p.values[1].bytes = 150;
+  return w;
+}
+
+TEST(SpaceBound, AGapBeforeALoopIsBrokenOnce) {
+  SpaceProblem w = readInALoop({}, 150);
   expectFalse(w.p, [](GapModel &model) {
     for (GapModel::Charge &charge : model.charges)
       charge.cost *= 3;
   });
 }
 
-/// x is made before a loop of three trips, which each read it after `u`.
 /// Neither x and t nor x and u fit, so each trip makes x: one execution breaks
 /// the gap from outside, and two break the gap over the trips' borders.
 TEST(SpaceBound, AGapOverTripsIsBrokenOnceLess) {
-  SpaceProblem w;
-  w.p.addSegment("before");
-  w.p.addSegment("body", 3);
-  for (const char *name : {"x", "t", "u", "z"})
-    w.value(name);
-  Recipe f = w.recipe("f", "", "x", 10);
-  f.recomputable = true;
-  w.p.addInstruction(0, f);
-  w.p.recipes.back().segment = kNone;
-  w.p.addInstruction(0, w.recipe("t", "", "t", 10));
-  w.p.addInstruction(1, w.recipe("u", "", "u", 10));
-  w.p.addInstruction(1, w.recipe("g", "x", "z", 10));
-  w.p.spaces[kDevice].budgetBytes = 200;
-  for (ValueId v : {1, 2})
-    w.p.values[v].bytes = 200;
+  SpaceProblem w = readInALoop({"u"}, 200);
   EXPECT_EQ(prove(w.p).provenCost, baseCost(w.p) + 30);
   expectFalse(w.p, [](GapModel &model) {
     for (GapModel::Charge &charge : model.charges)
