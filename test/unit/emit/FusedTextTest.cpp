@@ -478,13 +478,14 @@ TEST(FusedText, NegatesANegativeConstant) {
 
 // Slices and parts of a concatenation are read and written where they lie: side
 // by side in rows, as planes in the middle, each second row, below a reduction
-// of rows, and above each other. The second kernel may write over its operand,
-// as each part is written by the thread that read it; the first may not.
+// of rows, above each other, and from other columns than they are written to.
+// The first two kernels may write over their operand, as each part is written
+// by the thread that read it; the last one may not.
 TEST(FusedText, ReadsAndWritesWindows) {
   std::unique_ptr<MLIRContext> context = makeContext();
   OwningOpRef<ModuleOp> module = parse(*context, R"(
     func.func @f(%x: tensor<6x48xf32>, %p: tensor<4x3x16xf32>, %n: tensor<6x32xbf16>)
-        -> (tensor<6x48xf32>, tensor<6x32xbf16>, tensor<4x16xf32>, tensor<6x16xf32>, tensor<12x16xf32>, tensor<3x48xf32>) {
+        -> (tensor<6x48xf32>, tensor<6x32xbf16>, tensor<4x16xf32>, tensor<6x16xf32>, tensor<12x16xf32>, tensor<3x48xf32>, tensor<6x48xf32>) {
       %0 = nn.fused (%a = %x) : (tensor<6x48xf32>) -> tensor<6x48xf32> {
         %l = nn.slice %a [0, 0] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x24xf32>
         %r = nn.slice %a [0, 24] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x24xf32>
@@ -533,12 +534,21 @@ TEST(FusedText, ReadsAndWritesWindows) {
         %s = arith.subf %l, %r : tensor<3x48xf32>
         nn.yield %s : tensor<3x48xf32>
       }
-      return %0, %1, %2, %3, %4, %5 : tensor<6x48xf32>, tensor<6x32xbf16>, tensor<4x16xf32>, tensor<6x16xf32>, tensor<12x16xf32>, tensor<3x48xf32>
+      %6 = nn.fused (%a = %x) : (tensor<6x48xf32>) -> tensor<6x48xf32> {
+        %l = nn.slice %a [0, 8] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x16xf32>
+        %r = nn.slice %a [0, 32] step [1, 1] : (tensor<6x48xf32>) -> tensor<6x16xf32>
+        %s = arith.addf %l, %r : tensor<6x16xf32>
+        %t = arith.subf %l, %r : tensor<6x16xf32>
+        %u = arith.mulf %l, %r : tensor<6x16xf32>
+        %w = nn.concat %s, %t, %u {dim = 1 : i64} : (tensor<6x16xf32>, tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<6x48xf32>
+        nn.yield %w : tensor<6x48xf32>
+      }
+      return %0, %1, %2, %3, %4, %5, %6 : tensor<6x48xf32>, tensor<6x32xbf16>, tensor<4x16xf32>, tensor<6x16xf32>, tensor<12x16xf32>, tensor<3x48xf32>, tensor<6x48xf32>
     })");
   ASSERT_TRUE(module);
   Groups groups;
   groups.take(*module, -1);
-  ASSERT_EQ(groups.list.size(), 6u);
+  ASSERT_EQ(groups.list.size(), 7u);
   Counts counts = compareAll(groups);
   EXPECT_EQ(counts.undecided, 0);
   EXPECT_EQ(counts.overwrites, 2 * 3);
