@@ -1,5 +1,9 @@
 // ExpandComposites.cpp - -tmc-expand-composites: norms, softmax and GELU as
 // simpler ops.
+//
+// A batch norm becomes its statistics and pointwise work, its gradient sums
+// over rows and pointwise work: each of them fuses with the activation and the
+// sum of two branches beside it.
 
 #include "passes/Passes.h"
 
@@ -117,6 +121,95 @@ Value Expand<GeluOp>::build(GeluOp op, const Rows &, OpBuilder &b,
   return mul(b, loc, scale(b, loc, x, 0.5), gate);
 }
 
+/// A tensor with channels, widened, and the vectors of its channels.
+struct Channels {
+  OpBuilder &b;
+  Location loc;
+  Type narrow;
+  RankedTensorType type;
+  int64_t dim;
+
+  /// `vector`: one of the op's vectors of channels.
+  Channels(OpBuilder &b, Location loc, Value input, Value vector,
+           bool channelsLast)
+      : b(b), loc(loc), narrow(tensorType(input).getElementType()),
+        type(tensorType(input).clone(tensorType(vector).getElementType())),
+        dim(channelsLast ? type.getRank() - 1 : 1) {}
+
+  Value widened(Value x) const {
+    return convertTo(b, loc, x, type.getElementType());
+  }
+  Value rounded(Value x) const { return convertTo(b, loc, x, narrow); }
+  Value along(Value vector) const {
+    return broadcastTo(b, loc, vector, type, {dim});
+  }
+  Value sum(Value x) const {
+    SmallVector<int64_t> others;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      if (i != dim)
+        others.push_back(i);
+    return ReduceOp::create(b, loc, x, ReduceKind::Sum, others);
+  }
+  int64_t valuesPerChannel() const {
+    return type.getNumElements() / std::max<int64_t>(type.getDimSize(dim), 1);
+  }
+  /// (x - mean) / deviation
+  Value normalized(Value x, Value mean, Value rstd) const {
+    return mul(b, loc, sub(b, loc, widened(x), along(mean)), along(rstd));
+  }
+};
+
+struct ExpandBatchNorm : OpRewritePattern<BatchNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BatchNormOp op,
+                                PatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    Channels channels(b, loc, op.getInput(), op.getScale(),
+                      op.getChannelsLast());
+    auto statistics = BatchStatisticsOp::create(
+        b, loc, op.getInput(), op.getRunningMean(), op.getRunningVar(),
+        op.getEpsilon(), op.getMomentum(), op.getChannelsLast());
+    Value y = channels.normalized(op.getInput(), statistics.getMean(),
+                                  statistics.getRstd());
+    y = mul(b, loc, y, channels.along(op.getScale()));
+    y = add(b, loc, y, channels.along(op.getShift()));
+    b.replaceOp(op, {channels.rounded(y), statistics.getNewMean(),
+                     statistics.getNewVar(), statistics.getMean(),
+                     statistics.getRstd()});
+    return success();
+  }
+};
+
+/// With x' = (x - mean) * rstd: dshift = sum g, dscale = sum g x', and
+/// dx = scale * rstd * (g - (dshift + x' dscale) / count).
+struct ExpandBatchNormGrad : OpRewritePattern<BatchNormGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BatchNormGradOp op,
+                                PatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    Channels channels(b, loc, op.getInput(), op.getScale(),
+                      op.getChannelsLast());
+    // The sums and dx are two kernels: each of them widens what it reads.
+    auto widened = [&] {
+      return std::pair(
+          channels.widened(op.getGrad()),
+          channels.normalized(op.getInput(), op.getMean(), op.getRstd()));
+    };
+    auto [summed, factor] = widened();
+    Value dshift = channels.sum(summed);
+    Value dscale = channels.sum(mul(b, loc, summed, factor));
+    auto [g, x] = widened();
+    Value slope = mul(b, loc, x, channels.along(dscale));
+    Value average = scale(b, loc, add(b, loc, channels.along(dshift), slope),
+                          1.0 / double(channels.valuesPerChannel()));
+    Value steep = mul(b, loc, channels.along(op.getScale()),
+                      channels.along(op.getRstd()));
+    Value dx = mul(b, loc, steep, sub(b, loc, g, average));
+    b.replaceOp(op, {channels.rounded(dx), dscale, dshift});
+    return success();
+  }
+};
+
 /// True if every element of `value`, an integer tensor, is 0 or 1.
 static bool isZeroOrOne(Value value) {
   if (std::optional<double> splat = splatValue(value))
@@ -160,7 +253,8 @@ struct ExpandComposites : impl::ExpandCompositesBase<ExpandComposites> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<Expand<LayerNormOp>, Expand<RMSNormOp>, Expand<SoftmaxOp>,
-                 Expand<GeluOp>, CountInFloats>(&getContext());
+                 Expand<GeluOp>, ExpandBatchNorm, ExpandBatchNormGrad,
+                 CountInFloats>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

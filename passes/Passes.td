@@ -546,9 +546,10 @@ def WidenComposites : Pass<"tmc-widen-composites", "::mlir::func::FuncOp"> {
 def ExpandComposites : Pass<"tmc-expand-composites"> {
   let summary = "take norms, softmax and GELU apart";
   let description = [{
-    layer_norm, rms_norm, softmax and gelu have derivatives but no kernels: here
-    they become pointwise ops and reductions of rows, which fuse with what is
-    around them.
+    layer_norm, rms_norm, batch_norm, softmax and gelu have derivatives but no
+    kernels: here they become pointwise ops and reductions, which fuse with what
+    is around them. A batch norm keeps a kernel for its statistics, which reads
+    the input once; its gradient becomes two sums over rows and pointwise ops.
 
     Before:
 

@@ -96,39 +96,53 @@ static void forEachChannelElement(const Tensor &input, bool channelsLast,
         visit(c, position++);
 }
 
-static LogicalResult batchNorm(BatchNormOp op, OpCall &call) {
-  const Tensor &input = call.in(op.getInput());
-  const Tensor &scale = call.in(op.getScale());
-  const Tensor &shift = call.in(op.getShift());
-  Tensor &result = call.out(0), &newMean = call.out(1), &newVar = call.out(2);
-  Tensor &mean = call.out(3), &rstd = call.out(4);
+/// Statistics of `input`, and the running ones after this step.
+static void statistics(const Tensor &input, bool channelsLast,
+                       const Tensor &runningMean, const Tensor &runningVar,
+                       double epsilon, double momentum, Tensor &newMean,
+                       Tensor &newVar, Tensor &mean, Tensor &rstd) {
   int64_t channels = mean.size(), count = input.size() / channels;
-  double momentum = op.getMomentum().convertToDouble();
-  bool last = op.getChannelsLast();
-
   std::vector<double> variance(channels, 0.0);
-  forEachChannelElement(input, last, [&](int64_t c, int64_t i) {
+  forEachChannelElement(input, channelsLast, [&](int64_t c, int64_t i) {
     mean.floats[c] += input.floats[i] / count;
   });
-  forEachChannelElement(input, last, [&](int64_t c, int64_t i) {
+  forEachChannelElement(input, channelsLast, [&](int64_t c, int64_t i) {
     double centred = input.floats[i] - mean.floats[c];
     variance[c] += centred * centred / count;
   });
   for (int64_t c = 0; c < channels; ++c) {
-    rstd.floats[c] =
-        1 / std::sqrt(variance[c] + op.getEpsilon().convertToDouble());
+    rstd.floats[c] = 1 / std::sqrt(variance[c] + epsilon);
     double unbiased = variance[c] * count / (count - 1);
     newMean.floats[c] =
-        (1 - momentum) * call.in(op.getRunningMean()).floats[c] +
-        momentum * mean.floats[c];
-    newVar.floats[c] = (1 - momentum) * call.in(op.getRunningVar()).floats[c] +
-                       momentum * unbiased;
+        (1 - momentum) * runningMean.floats[c] + momentum * mean.floats[c];
+    newVar.floats[c] =
+        (1 - momentum) * runningVar.floats[c] + momentum * unbiased;
   }
-  forEachChannelElement(input, last, [&](int64_t c, int64_t i) {
+}
+
+static LogicalResult batchNorm(BatchNormOp op, OpCall &call) {
+  const Tensor &input = call.in(op.getInput());
+  const Tensor &scale = call.in(op.getScale());
+  const Tensor &shift = call.in(op.getShift());
+  Tensor &result = call.out(0), &mean = call.out(3), &rstd = call.out(4);
+  statistics(input, op.getChannelsLast(), call.in(op.getRunningMean()),
+             call.in(op.getRunningVar()), op.getEpsilon().convertToDouble(),
+             op.getMomentum().convertToDouble(), call.out(1), call.out(2), mean,
+             rstd);
+  forEachChannelElement(input, op.getChannelsLast(), [&](int64_t c, int64_t i) {
     result.floats[i] =
         (input.floats[i] - mean.floats[c]) * rstd.floats[c] * scale.floats[c] +
         shift.floats[c];
   });
+  return success();
+}
+
+static LogicalResult batchStatistics(BatchStatisticsOp op, OpCall &call) {
+  statistics(call.in(op.getInput()), op.getChannelsLast(),
+             call.in(op.getRunningMean()), call.in(op.getRunningVar()),
+             op.getEpsilon().convertToDouble(),
+             op.getMomentum().convertToDouble(), call.out(0), call.out(1),
+             call.out(2), call.out(3));
   return success();
 }
 
@@ -164,5 +178,6 @@ void tmc::reference::addNorms(OpTable &table) {
   table.add<SoftmaxOp>(softmax);
   table.add<GeluOp>(gelu);
   table.add<BatchNormOp>(batchNorm);
+  table.add<BatchStatisticsOp>(batchStatistics);
   table.add<BatchNormGradOp>(batchNormGrad);
 }

@@ -1,13 +1,13 @@
 // Norm.cpp - norms, softmax and GELU: checked, costed and differentiated whole.
 //
-// Except for batch_norm these ops have no kernel: before kernels are chosen
-// they are decomposed into pointwise work and row reductions.
+// Except for batch_statistics these ops have no kernel: before kernels are
+// chosen they are decomposed into pointwise work and row reductions.
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 #include "dialects/nn/Statistics.h"
 
-#include "runtime/kernels/BatchNorm.h"
+#include "runtime/kernels/BatchStatistics.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -270,7 +270,7 @@ BatchSplit GeluOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 //===----------------------------------------------------------------------===//
-// nn.batch_norm and its gradient
+// nn.batch_norm, its statistics and its gradient
 //===----------------------------------------------------------------------===//
 
 static int64_t channelsOf(RankedTensorType type, bool channelsLast) {
@@ -341,38 +341,6 @@ BatchSplit BatchNormOp::getSplit(ArrayRef<int64_t> batchDims) {
   return BatchSplit::refuse("its statistics are those of the whole batch");
 }
 
-template <typename Kernel>
-static KernelCall batchNormKernel(Operation *op, Value input, bool channelsLast,
-                                  double epsilon, double momentum,
-                                  Backend backend) {
-  RankedTensorType type = tensorType(input);
-  const int64_t channels = channelsOf(type, channelsLast);
-  auto call = KernelCall::of<Kernel>(
-      op->getContext(),
-      {.type = runtimeType(type),
-       .rows = type.getNumElements() / std::max<int64_t>(channels, 1),
-       .channels = channels,
-       .epsilon = epsilon,
-       .momentum = momentum,
-       .unbiasedRunning = true},
-      backend);
-  call.supported &= tensorType(op->getOperand(1)).getElementType().isF32();
-  return call;
-}
-
-SmallVector<std::pair<unsigned, unsigned>> BatchNormOp::getOverwrites() {
-  return {{3, 1}, {4, 2}};
-}
-
-SmallVector<unsigned> BatchNormOp::getDroppableResults() { return {1, 2}; }
-
-KernelCall BatchNormOp::getKernel(ArrayRef<MemRefType> inputs,
-                                  Backend backend) {
-  return batchNormKernel<BatchNorm>(*this, getInput(), getChannelsLast(),
-                                    getEpsilon().convertToDouble(),
-                                    getMomentum().convertToDouble(), backend);
-}
-
 LogicalResult
 BatchNormGradOp::inferReturnTypes(MLIRContext *context,
                                   std::optional<Location> loc, Adaptor op,
@@ -399,11 +367,51 @@ BatchSplit BatchNormGradOp::getSplit(ArrayRef<int64_t> batchDims) {
   return BatchSplit::refuse("its statistics are those of the whole batch");
 }
 
-KernelCall BatchNormGradOp::getKernel(ArrayRef<MemRefType> inputs,
-                                      Backend backend) {
-  return batchNormKernel<BatchNormGrad>(*this, getInput(), getChannelsLast(), 0,
-                                        0, backend);
-}
-
 SmallVector<unsigned> BatchNormOp::getActivations() { return {0}; }
 SmallVector<unsigned> BatchNormGradOp::getActivations() { return {0, 4}; }
+
+LogicalResult
+BatchStatisticsOp::inferReturnTypes(MLIRContext *context,
+                                    std::optional<Location> loc, Adaptor op,
+                                    SmallVectorImpl<Type> &results) {
+  if (failed(checkChannels(loc, op.getInput(),
+                           {op.getRunningMean(), op.getRunningVar()},
+                           op.getChannelsLast()))) // C1
+    return failure();
+  results.append(4, op.getRunningMean().getType());
+  return success();
+}
+
+int64_t BatchStatisticsOp::getFlops() {
+  return 4 * tensorType(getInput()).getNumElements();
+}
+
+BatchSplit BatchStatisticsOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (llvm::all_of(batchDims, [](int64_t d) { return d < 0; }))
+    return {SmallVector<Rejoin>(4, Rejoin::whole()), ""};
+  return BatchSplit::refuse("they are those of the whole batch");
+}
+
+SmallVector<std::pair<unsigned, unsigned>> BatchStatisticsOp::getOverwrites() {
+  return {{1, 0}, {2, 1}};
+}
+
+SmallVector<unsigned> BatchStatisticsOp::getDroppableResults() {
+  return {0, 1};
+}
+
+KernelCall BatchStatisticsOp::getKernel(ArrayRef<MemRefType> inputs,
+                                        Backend backend) {
+  RankedTensorType type = tensorType(getInput());
+  const int64_t channels = channelsOf(type, getChannelsLast());
+  auto call = KernelCall::of<BatchStatistics>(
+      getContext(),
+      {.type = runtimeType(type),
+       .rows = type.getNumElements() / std::max<int64_t>(channels, 1),
+       .channels = channels,
+       .epsilon = getEpsilon().convertToDouble(),
+       .momentum = getMomentum().convertToDouble()},
+      backend);
+  call.supported &= tensorType(getRunningMean()).getElementType().isF32();
+  return call;
+}

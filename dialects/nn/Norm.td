@@ -1,6 +1,7 @@
 // Norm.td - norms and activations: recognised and differentiated as one op,
-// then decomposed into pointwise work and row reductions, which fuse with the
-// ops around them.
+// then decomposed into pointwise work and reductions, which fuse with the ops
+// around them. Statistics of a batch have a kernel, which reads their input
+// once.
 
 #ifndef TMC_DIALECTS_NN_NORM_TD
 #define TMC_DIALECTS_NN_NORM_TD
@@ -65,8 +66,7 @@ def NN_GeluOp : NN_InferredOp<"gelu", [Differentiable]> {
 }
 
 def NN_BatchNormOp : NN_InferredOp<"batch_norm", [
-    Differentiable, Storing, DeclareOpInterfaceMethods<KernelOpInterface, [
-        "getOverwrites", "getDroppableResults"]>]> {
+    Differentiable, Storing]> {
   let summary = "normalization over all dimensions but the channels";
   let description = [{
     Training mode: statistics come from the batch. Results are the normalized
@@ -94,7 +94,7 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [
 }
 
 def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [
-    NotDifferentiable, Storing, Kernel]> {
+    NotDifferentiable, Storing]> {
   let summary = "gradient of batch_norm";
   let description = [{
     Gradients of input, scale and shift.
@@ -108,6 +108,30 @@ def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [
   let results = (outs NN_Float:$dinput, NN_Float:$dscale, NN_Float:$dshift);
   let assemblyFormat = [{
     $input `,` $scale `,` $mean `,` $rstd `,` $grad attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_BatchStatisticsOp : NN_InferredOp<"batch_statistics", [
+    NotDifferentiable, DeclareOpInterfaceMethods<KernelOpInterface, [
+        "getOverwrites", "getDroppableResults"]>]> {
+  let summary = "mean and deviation of all dimensions but the channels";
+  let description = [{
+    The statistics of `nn.batch_norm`, with its attributes: the running mean and
+    variance after this step, and the batch's mean and reciprocal standard
+    deviation. An input of 16 bits is widened as it is read.
+
+    Constraints:
+    - C1: `input` has rank at least 2; the running values are vectors of its
+      channels, of its element type or, beside 16 bits, of f32.
+  }];
+  let arguments = (ins NN_Float:$input, NN_Float:$running_mean,
+                       NN_Float:$running_var, F64Attr:$epsilon,
+                       F64Attr:$momentum, UnitAttr:$channels_last);
+  let results = (outs NN_Float:$new_mean, NN_Float:$new_var, NN_Float:$mean,
+                      NN_Float:$rstd);
+  let assemblyFormat = [{
+    $input `,` $running_mean `,` $running_var attr-dict
     `:` functional-type(operands, results)
   }];
 }

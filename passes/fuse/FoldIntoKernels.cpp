@@ -385,16 +385,32 @@ static bool isSumOf(Value value, Type element) {
   return widened && tensorType(widened.getIn()).getElementType() == element;
 }
 
+/// Whether `value` is a batch norm's result: computed from its input, whose
+/// statistics are at hand, by vectors of channels alone.
+static bool isNormalized(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    const bool isCast = isa<arith::ExtFOp, arith::TruncFOp>(op);
+    const bool isStep = isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op) &&
+                        op->getOperand(1).getDefiningOp<BroadcastOp>();
+    if (!isCast && !isStep)
+      break;
+    value = op->getOperand(0);
+  }
+  return llvm::any_of(value.getUsers(), llvm::IsaPred<BatchStatisticsOp>);
+}
+
 /// Replaces x > 0 by max(x, 0) > 0 if max(x, 0) exists: it is needed anyway, so
 /// x doesn't have to be saved for the derivative of relu. If max(x, 0) is
 /// rounded and the rounding changes no sign, the comparison reads the rounded
-/// value.
+/// value. The gradient of a batch norm reads the norm's input, from which x
+/// follows: there max(x, 0) would be read beside it.
 struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::CmpFOp op,
                                 PatternRewriter &rewriter) const override {
     if (op.getPredicate() != arith::CmpFPredicate::OGT ||
-        splatValue(op.getRhs()) != std::optional<double>(0))
+        splatValue(op.getRhs()) != std::optional<double>(0) ||
+        isNormalized(op.getLhs()))
       return failure();
     for (Operation *user : op.getLhs().getUsers()) {
       auto rectified = dyn_cast<arith::MaximumFOp>(user);

@@ -196,6 +196,10 @@ public:
     for (Operation *op : order)
       if (groupOf.contains(op) && isa<ReduceOp>(op))
         mergeWithReaders(op);
+    for (Operation *op : order)
+      if (auto widened = dyn_cast<arith::ExtFOp>(op);
+          widened && groupOf.contains(op))
+        widenInReaders(widened);
     recompute();
     SmallVector<FusionGroup> groups;
     for (Operation *op : order)
@@ -265,6 +269,39 @@ private:
       for (Operation *group : readers)
         if (tryMerge(groupOf[op], group))
           return;
+    }
+  }
+
+  /// Groups that read a widened value of another group widen it themselves: the
+  /// narrow one has half of the bytes.
+  void widenInReaders(arith::ExtFOp widened) {
+    Operation *own = groupOf[widened];
+    if (groupAt(widened.getIn().getDefiningOp()) != own)
+      return;
+    llvm::SetVector<Operation *> readers;
+    for (Operation *user : widened->getUsers())
+      if (Operation *group = groupAt(user); group && group != own)
+        readers.insert(group);
+    for (Operation *group : readers) {
+      OpBuilder b(group);
+      Operation *clone = b.clone(*widened);
+      FusionGroup larger{clone};
+      larger.append(members[group]);
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : widened->getUses())
+        if (groupAt(use.getOwner()) == group)
+          uses.push_back(&use);
+      for (OpOperand *use : uses)
+        use->set(clone->getResult(0));
+      if (!isExpressible(larger)) {
+        for (OpOperand *use : uses)
+          use->set(widened);
+        clone->erase();
+        continue;
+      }
+      groupOf[clone] = group;
+      place[clone] = place[group];
+      members[group] = std::move(larger);
     }
   }
 

@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/Adafactor.h"
 #include "runtime/kernels/Attention.h"
-#include "runtime/kernels/BatchNorm.h"
+#include "runtime/kernels/BatchStatistics.h"
 #include "runtime/kernels/Conv.h"
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Embedding.h"

@@ -89,3 +89,12 @@ func.func @batch_norm_grad_c1_channels(%x: tensor<4x8xf32>, %s: tensor<4xf32>, %
   %0:3 = nn.batch_norm_grad %x, %s, %m, %r, %g : (tensor<4x8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
 }
+
+// -----
+
+func.func @batch_statistics_c1(%x: tensor<4x8xf32>, %m: tensor<8xf32>, %v: tensor<4xf32>) {
+  // expected-error @below {{a statistic or parameter is 'tensor<4xf32>' where the channels of 'tensor<4x8xf32>' want 'tensor<8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = nn.batch_statistics %x, %m, %v {epsilon = 1.0e-05 : f64, momentum = 1.0e-01 : f64} : (tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}

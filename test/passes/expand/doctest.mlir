@@ -75,3 +75,40 @@ func.func @gelu(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   %z = nn.gelu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %y, %z : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// Statistics of 16 bits are f32; the result is rounded once.
+// CHECK-LABEL: @batch_norm
+// CHECK: %[[M:[a-z_]*]], %[[V:[a-z_]*]], %[[MEAN:[a-z_]*]], %[[RSTD:[a-z_]*]] = nn.batch_statistics %arg0, %arg3, %arg4 {channels_last
+// CHECK: %[[X:.*]] = arith.extf %arg0
+// CHECK: %[[MEANS:.*]] = nn.broadcast %[[MEAN]] to [1]
+// CHECK: %[[CENTRED:.*]] = arith.subf %[[X]], %[[MEANS]]
+// CHECK: %[[RSTDS:.*]] = nn.broadcast %[[RSTD]] to [1]
+// CHECK: %[[NORMAL:.*]] = arith.mulf %[[CENTRED]], %[[RSTDS]]
+// CHECK: %[[SCALES:.*]] = nn.broadcast %arg1 to [1]
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[NORMAL]], %[[SCALES]]
+// CHECK: %[[SHIFTS:.*]] = nn.broadcast %arg2 to [1]
+// CHECK: %[[Y:.*]] = arith.addf %[[SCALED]], %[[SHIFTS]]
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[Y]]
+// CHECK: return %[[ROUNDED]], %[[M]], %[[V]]
+func.func @batch_norm(%x: tensor<4x8xbf16>, %s: tensor<8xf32>, %b: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>) -> (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>) {
+  %0:5 = nn.batch_norm %x, %s, %b, %m, %v {channels_last, epsilon = 1.0e-5 : f64, momentum = 0.1 : f64} : (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return %0#0, %0#1, %0#2 : tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// Channels are dimension 1.
+// CHECK-LABEL: @batch_norm_grad
+// CHECK-DAG: %[[DSHIFT:.*]] = nn.reduce sum %arg4 over [0, 2, 3]
+// CHECK-DAG: %[[PRODUCT:.*]] = arith.mulf %arg4
+// CHECK-DAG: %[[DSCALE:.*]] = nn.reduce sum %[[PRODUCT]] over [0, 2, 3]
+// CHECK-DAG: nn.broadcast %[[DSCALE]] to [1]
+// CHECK-DAG: nn.broadcast %[[DSHIFT]] to [1]
+// CHECK-DAG: arith.constant dense<6.250000e-02>
+// CHECK: return %{{.*}}, %[[DSCALE]], %[[DSHIFT]]
+func.func @batch_norm_grad(%x: tensor<4x8x2x2xf32>, %s: tensor<8xf32>, %m: tensor<8xf32>, %r: tensor<8xf32>, %g: tensor<4x8x2x2xf32>) -> (tensor<4x8x2x2xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %0:3 = nn.batch_norm_grad %x, %s, %m, %r, %g : (tensor<4x8x2x2xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x8x2x2xf32>) -> (tensor<4x8x2x2xf32>, tensor<8xf32>, tensor<8xf32>)
+  return %0#0, %0#1, %0#2 : tensor<4x8x2x2xf32>, tensor<8xf32>, tensor<8xf32>
+}

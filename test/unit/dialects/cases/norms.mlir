@@ -59,3 +59,7 @@ func.func @batch_norm_grad(%x: tensor<4x3xf64>, %s: tensor<3xf64>, %m: tensor<3x
   %0:3 = nn.batch_norm_grad %x, %s, %m, %r, %g : (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<4x3xf64>) -> (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>)
   return %0#0, %0#1, %0#2 : tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>
 }
+func.func @batch_statistics(%x: tensor<4x3xf64>, %m: tensor<3xf64>, %v: tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
+  %0:4 = nn.batch_statistics %x, %m, %v {epsilon = 0.1, momentum = 0.1} : (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>)
+  return %0#2, %0#3 : tensor<3xf64>, tensor<3xf64>
+}
