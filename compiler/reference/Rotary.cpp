@@ -15,7 +15,9 @@ void tmc::reference::addRotary(OpTable &table) {
     int64_t rotated = cos.shape.back(), half = rotated / 2;
     forEachIndex(out.shape, [&](ArrayRef<int64_t> index, int64_t position) {
       int64_t column = index.back();
-      if (column >= rotated) {
+      bool isTurned =
+          !op.getHeads() || index[index.size() - 2] < int64_t(op.getHeads());
+      if (column >= rotated || !isTurned) {
         out.floats[position] = input.floats[position];
         return;
       }

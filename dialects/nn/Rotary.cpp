@@ -37,12 +37,47 @@ RotaryEmbeddingOp::inferReturnTypes(MLIRContext *context,
   int64_t rotated = table.getShape().back();
   if (rotated % 2 || rotated > type.getShape().back()) // C3
     return emitOptionalError(loc, "rotates ", rotated, " columns of ", type);
+  const int64_t heads = op.getHeads(), dim = type.getRank() - 2;
+  if (heads < 0 || (heads > 0 && (dim < 0 || heads > type.getDimSize(dim) ||
+                                  table.getDimSize(dim) != 1))) // C4
+    return emitOptionalError(loc, "rotates ", heads, " heads of ", type,
+                             " by a table of type ", table);
   results.push_back(type);
   return success();
 }
 
-int64_t RotaryEmbeddingOp::getFlops() {
-  return 3 * tensorType(getInput()).getNumElements();
+int64_t RotaryEmbeddingOp::getRotatedElements() {
+  SmallVector<int64_t> shape(tensorType(getInput()).getShape());
+  shape.back() = tensorType(getCos()).getShape().back();
+  if (getHeads())
+    shape[shape.size() - 2] = getHeads();
+  return llvm::product_of(shape);
+}
+
+int64_t RotaryEmbeddingOp::getFlops() { return 3 * getRotatedElements(); }
+
+/// True if only `op` reads the bytes of its operand, which the result then
+/// takes over.
+static bool isInPlace(RotaryEmbeddingOp op) {
+  Value value = op.getInput();
+  while (value.hasOneUse()) {
+    Operation *maker = value.getDefiningOp();
+    if (!maker)
+      return false;
+    if (!isa<ReshapeOp>(maker))
+      return !isa<ViewOpInterface>(maker);
+    value = maker->getOperand(0);
+  }
+  return false;
+}
+
+int64_t RotaryEmbeddingOp::getBytesMoved() {
+  const int64_t bytes = sumOfTensorBytes(*this);
+  if (!isInPlace(*this))
+    return bytes;
+  RankedTensorType type = tensorType(getInput());
+  return bytes - 2 * (type.getNumElements() - getRotatedElements()) *
+                     (type.getElementTypeBitWidth() / 8);
 }
 
 /// The sum of `x`, which has the rows of an input, over the rows that share one
@@ -56,13 +91,16 @@ static Value sumToTable(OpBuilder &b, Location loc, Value x,
   return reshapeTo(b, loc, reduceSum(b, loc, x, shared), table.getShape());
 }
 
-/// The first columns of `x`, as many as `table` has, in its element type.
-static Value rotatedColumns(OpBuilder &b, Location loc, Value x,
-                            RankedTensorType table) {
+/// The part of `x` that is rotated, in the element type of `table`: its first
+/// columns, as many as `table` has, of the first `heads`, if that is positive.
+static Value rotatedPart(OpBuilder &b, Location loc, Value x,
+                         RankedTensorType table, int64_t heads) {
   RankedTensorType type = tensorType(x);
   SmallVector<int64_t> shape(type.getShape());
   shape.back() = table.getShape().back();
-  if (shape.back() < type.getShape().back())
+  if (heads)
+    shape[shape.size() - 2] = heads;
+  if (ArrayRef(shape) != type.getShape())
     x = SliceOp::create(b, loc, type.clone(shape), x,
                         SmallVector<int64_t>(shape.size(), 0),
                         SmallVector<int64_t>(shape.size(), 1));
@@ -77,12 +115,13 @@ SmallVector<Value> RotaryEmbeddingOp::buildVjp(OpBuilder &b,
   Value dy = grads[0];
   if (wanted[0])
     result[0] = RotaryEmbeddingOp::create(b, loc, dy, getCos(), getSin(),
-                                          getInterleaved(), !getTransposed());
+                                          getInterleaved(), !getTransposed(),
+                                          getHeads());
   if (!wanted[1] && !wanted[2])
     return result;
   RankedTensorType table = tensorType(getCos());
-  Value x = rotatedColumns(b, loc, getInput(), table);
-  dy = rotatedColumns(b, loc, dy, table);
+  Value x = rotatedPart(b, loc, getInput(), table, getHeads());
+  dy = rotatedPart(b, loc, dy, table, getHeads());
   if (wanted[1])
     result[1] = sumToTable(b, loc, mul(b, loc, dy, x), table);
   if (wanted[2]) {
@@ -111,6 +150,8 @@ BatchSplit RotaryEmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
     return {{Rejoin::whole()}, ""};
   if (batch == rank - 1)
     return BatchSplit::refuse("it rotates pairs of the batch");
+  if (batch == rank - 2 && getHeads())
+    return BatchSplit::refuse("it rotates a part of the batch");
   return {{Rejoin::concat(batch)}, ""};
 }
 
@@ -139,14 +180,16 @@ KernelCall RotaryEmbeddingOp::getKernel(ArrayRef<MemRefType> inputs,
     tableSteps.*places[i] = table.getDimSize(dim) == 1 ? 0 : tableStride;
     tableStride *= table.getDimSize(dim);
   }
-  return KernelCall::of<RotaryEmbedding>(getContext(),
-                                         {.type = runtimeType(type),
-                                          .rows = rows,
-                                          .columns = type.getShape().back(),
-                                          .rotated = table.getShape().back(),
-                                          .strides = steps,
-                                          .tableStrides = tableSteps,
-                                          .interleaved = getInterleaved(),
-                                          .transposed = getTransposed()},
-                                         backend);
+  return KernelCall::of<RotaryEmbedding>(
+      getContext(),
+      {.type = runtimeType(type),
+       .rows = rows,
+       .columns = type.getShape().back(),
+       .rotated = table.getShape().back(),
+       .heads = getHeads() ? int64_t(getHeads()) : rows.inner,
+       .strides = steps,
+       .tableStrides = tableSteps,
+       .interleaved = getInterleaved(),
+       .transposed = getTransposed()},
+      backend);
 }

@@ -17,7 +17,9 @@ def NN_RotaryEmbeddingOp : NN_InferredOp<"rotary_embedding", [
     - y[a] = x[a] * cos[a] - x[b] * sin[a],
     - y[b] = x[b] * cos[b] + x[a] * sin[b].
 
-    Columns from d on are unchanged. The adjoint, `transposed`, is
+    Columns from d on are unchanged. If `heads` is positive, so are all columns of
+    the rows from `heads` on along the second innermost dimension: values behind
+    queries and keys in one tensor. The adjoint, `transposed`, is
 
     - y[a] = x[a] * cos[a] + x[b] * sin[b],
     - y[b] = x[b] * cos[b] - x[a] * sin[a].
@@ -32,6 +34,8 @@ def NN_RotaryEmbeddingOp : NN_InferredOp<"rotary_embedding", [
       are accumulated, and the input's rank. Along each dimension but the
       innermost they have the input's size, or 1.
     - C3: d is even, and at most the size of the input's rows.
+    - C4: `heads` isn't negative. If it is positive, it is at most the size of the
+      second innermost dimension, along which `cos` and `sin` have size 1.
 
     Example:
 
@@ -40,8 +44,15 @@ def NN_RotaryEmbeddingOp : NN_InferredOp<"rotary_embedding", [
     ```
   }];
   let arguments = (ins NN_Float:$input, NN_Float:$cos, NN_Float:$sin,
-                       UnitAttr:$interleaved, UnitAttr:$transposed);
+                       UnitAttr:$interleaved, UnitAttr:$transposed,
+                       DefaultValuedAttr<I64Attr, "0">:$heads);
   let results = (outs NN_Float:$result);
+  let extraClassDeclaration = [{
+    /// The elements that are rotated. The others are only copied, and stay where
+    /// they are if the result takes the operand's place.
+    int64_t getRotatedElements();
+    int64_t getBytesMoved();
+  }];
   let assemblyFormat = [{
     $input `,` $cos `,` $sin attr-dict `:` functional-type(operands, results)
   }];

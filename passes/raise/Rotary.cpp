@@ -170,7 +170,7 @@ struct RotatePart : OpRewritePattern<ConcatOp> {
       return failure();
     b.replaceOpWithNewOp<RotaryEmbeddingOp>(
         op, rotated.of, rotary.getCos(), rotary.getSin(),
-        rotary.getInterleaved(), rotary.getTransposed());
+        rotary.getInterleaved(), rotary.getTransposed(), rotary.getHeads());
     return success();
   }
 };

@@ -316,6 +316,10 @@ static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, bool alone,
   if (!isPointwise(op) && !isa<SliceOp, ConcatOp>(op) &&
       !(isa<RotaryEmbeddingOp>(op) && keepsRows))
     return false;
+  // Heads are along the second innermost dimension.
+  if (auto rotary = dyn_cast<RotaryEmbeddingOp>(op);
+      rotary && rotary.getHeads())
+    return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     return canTransposeFreely(operand, perm, alone, depth - 1);
   });

@@ -102,14 +102,15 @@ void RotaryEmbedding::run(Stream &stream, In ins, Out outs, void *, bool) {
       const T *from = x + offsetOf(p.strides, outer, middle, inner);
       const int64_t angles = offsetOf(p.tableStrides, outer, middle, inner);
       T *to = y + row * p.columns;
+      const int64_t rotated = inner < p.heads ? p.rotated : 0;
       if (p.interleaved)
-        turnNeighbours(from, cos + angles, sin + angles, p.rotated,
-                       p.transposed, to);
+        turnNeighbours(from, cos + angles, sin + angles, rotated, p.transposed,
+                       to);
       else
-        turnHalves(from, cos + angles, sin + angles, p.rotated / 2,
-                   p.transposed, to);
+        turnHalves(from, cos + angles, sin + angles, rotated / 2, p.transposed,
+                   to);
       if (from != to)
-        std::copy(from + p.rotated, from + p.columns, to + p.rotated);
+        std::copy(from + rotated, from + p.columns, to + rotated);
     };
     parallelFor(stream, (rows + perTile - 1) / perTile,
                 [&](int64_t tile, int64_t) {

@@ -2,8 +2,10 @@
 //
 // A thread has kVector pairs of a row (Vector.h): two vectors of the halves, or
 // one vector of neighbours and half as many pairs. Threads behind these copy a
-// vector of the columns that aren't rotated. A thread reads both elements of a
-// pair before it writes them, so that the result may take the operand's place.
+// vector of the columns that aren't rotated. In rows that aren't rotated all
+// threads copy. A thread reads both elements of a pair before it writes them,
+// so that the result may take the operand's place. Then there are no threads
+// that copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,21 +28,25 @@ struct Rotation {
   RotaryDims strides, tableStrides;
   int64_t items;                 // threads
   int columns, rotated, turning; // turning: threads of a row that rotate
-  bool interleaved, transposed;
+  uint32_t heads;
+  bool interleaved, transposed, inPlace;
 
-  explicit Rotation(const RotaryEmbedding::Params &p)
+  Rotation(const RotaryEmbedding::Params &p, bool inPlace)
       : strides(p.strides), tableStrides(p.tableStrides),
         columns(int(p.columns)), rotated(int(p.rotated)),
-        interleaved(p.interleaved), transposed(p.transposed) {
+        heads(uint32_t(p.heads)), interleaved(p.interleaved),
+        transposed(p.transposed), inPlace(inPlace) {
     const int64_t span = interleaved ? p.rotated : p.rotated / 2;
     turning = int(ceilDivide(span, kVector));
-    const int64_t ofRow =
-        turning + ceilDivide(p.columns - p.rotated, int64_t(kVector));
-    items = p.rows.outer * p.rows.middle * p.rows.inner * ofRow;
+    const int64_t copying =
+        inPlace ? 0 : ceilDivide(p.columns - p.rotated, int64_t(kVector));
+    const int64_t ofRow = turning + copying;
+    const int64_t perMiddle = inPlace ? p.heads : p.rows.inner;
+    items = p.rows.outer * p.rows.middle * perMiddle * ofRow;
     if (items == 0)
       return;
     parts = Divisor(ofRow);
-    inner = Divisor(p.rows.inner);
+    inner = Divisor(perMiddle);
     middle = Divisor(p.rows.middle);
   }
 
@@ -57,6 +63,7 @@ struct Rotation {
 struct Place {
   int64_t x, table, y;
   int part;
+  bool turns;
 
   __device__ Place(const Rotation &r, int64_t item) {
     uint32_t of, inner, middle;
@@ -64,8 +71,9 @@ struct Place {
     const uint32_t outer = r.middle.divide(r.inner.divide(row, inner), middle);
     x = at(r.strides, outer, middle, inner);
     table = at(r.tableStrides, outer, middle, inner);
-    y = int64_t(row) * r.columns;
+    y = r.inPlace ? x : int64_t(row) * r.columns;
     part = int(of);
+    turns = inner < r.heads;
   }
 
 private:
@@ -90,21 +98,23 @@ __device__ __forceinline__ void turn(float &first, float &second,
 template <bool Whole, typename T>
 __device__ __forceinline__ void turnHalves(const Rotation &r, const T *x,
                                            const float *cos, const float *sin,
-                                           int part, T *y) {
+                                           int part, bool turns, T *y) {
   const int half = r.rotated / 2, i = part * kVector, j = half + i;
   const int count = half - i < kVector ? half - i : kVector;
   float first[kVector], second[kVector], cosFirst[kVector], cosSecond[kVector],
       sinFirst[kVector], sinSecond[kVector];
   loadVector<Whole>(x + i, count, first);
   loadVector<Whole>(x + j, count, second);
-  loadVector<Whole>(cos + i, count, cosFirst);
-  loadVector<Whole>(cos + j, count, cosSecond);
-  loadVector<Whole>(sin + i, count, sinFirst);
-  loadVector<Whole>(sin + j, count, sinSecond);
+  if (turns) {
+    loadVector<Whole>(cos + i, count, cosFirst);
+    loadVector<Whole>(cos + j, count, cosSecond);
+    loadVector<Whole>(sin + i, count, sinFirst);
+    loadVector<Whole>(sin + j, count, sinSecond);
 #pragma unroll
-  for (int k = 0; k < kVector; ++k)
-    turn(first[k], second[k], cosFirst[k], cosSecond[k], sinFirst[k],
-         sinSecond[k], r.transposed);
+    for (int k = 0; k < kVector; ++k)
+      turn(first[k], second[k], cosFirst[k], cosSecond[k], sinFirst[k],
+           sinSecond[k], r.transposed);
+  }
   storeVector<Whole>(y + i, count, first);
   storeVector<Whole>(y + j, count, second);
 }
@@ -112,17 +122,19 @@ __device__ __forceinline__ void turnHalves(const Rotation &r, const T *x,
 template <bool Whole, typename T>
 __device__ __forceinline__ void
 turnNeighbours(const Rotation &r, const T *x, const float *cos,
-               const float *sin, int part, T *y) {
+               const float *sin, int part, bool turns, T *y) {
   const int i = part * kVector;
   const int count = r.rotated - i < kVector ? r.rotated - i : kVector;
   float row[kVector], cosines[kVector], sines[kVector];
   loadVector<Whole>(x + i, count, row);
-  loadVector<Whole>(cos + i, count, cosines);
-  loadVector<Whole>(sin + i, count, sines);
+  if (turns) {
+    loadVector<Whole>(cos + i, count, cosines);
+    loadVector<Whole>(sin + i, count, sines);
 #pragma unroll
-  for (int k = 0; k < kVector; k += 2)
-    turn(row[k], row[k + 1], cosines[k], cosines[k + 1], sines[k], sines[k + 1],
-         r.transposed);
+    for (int k = 0; k < kVector; k += 2)
+      turn(row[k], row[k + 1], cosines[k], cosines[k + 1], sines[k],
+           sines[k + 1], r.transposed);
+  }
   storeVector<Whole>(y + i, count, row);
 }
 
@@ -145,9 +157,9 @@ __device__ __forceinline__ void turnPart(const Rotation &r, const T *x,
     loadVector<Whole>(x + i, count, row);
     storeVector<Whole>(y + i, count, row);
   } else if (r.interleaved) {
-    turnNeighbours<Whole>(r, x, cos, sin, at.part, y);
+    turnNeighbours<Whole>(r, x, cos, sin, at.part, at.turns, y);
   } else {
-    turnHalves<Whole>(r, x, cos, sin, at.part, y);
+    turnHalves<Whole>(r, x, cos, sin, at.part, at.turns, y);
   }
 }
 
@@ -174,7 +186,7 @@ Status RotaryEmbedding::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
   // The columns first: a Rotation counts them in 32 bits.
   if (params_.columns < cuda::kDividends &&
-      cuda::Rotation(params_).items < cuda::kDividends)
+      cuda::Rotation(params_, /*inPlace=*/false).items < cuda::kDividends)
     return Status::ok();
   return {Code::Unsupported, "rotary_embedding on cuda takes less than 2^31 "
                              "vectors of " +
@@ -186,7 +198,7 @@ void RotaryEmbedding::run(Stream &stream, In ins, Out outs, void *, bool) {
   const void *x = operand(ins, 0), *cos = operand(ins, 1),
              *sin = operand(ins, 2);
   void *y = result(outs, 0);
-  const cuda::Rotation rotation(params_);
+  const cuda::Rotation rotation(params_, /*inPlace=*/x == y);
   cuda::withStored(params_.type, [&](auto element) {
     using T = decltype(element);
     launch(queue, cuda::rotaryEmbedding<T>,

@@ -8,8 +8,10 @@
 //   y[first]  = x[first] * cos[first] - x[second] * sin[first]
 //   y[second] = x[second] * cos[second] + x[first] * sin[second]
 //
-// Columns from `rotated` on are copied. Both products and the sum are f32, each
-// rounded once, so that backends agree bit for bit.
+// Columns from `rotated` on are copied, and so are all columns of the rows from
+// `heads` on along the inner dimension. If the result takes the operand's
+// place, they are neither read nor written. Both products and the sum are f32,
+// each rounded once, so that backends agree bit for bit.
 //
 // Source: J. Su et al., "RoFormer: Enhanced Transformer with Rotary Position
 // Embedding", 2021.
@@ -36,7 +38,7 @@ public:
   struct Params {
     DType type; // of x and y
     RotaryDims rows;
-    int64_t columns, rotated;
+    int64_t columns, rotated, heads;
     /// Elements from one row to the next, of x and of the tables; 0 where all
     /// rows share a table's row. The elements of a row are contiguous.
     RotaryDims strides, tableStrides;
@@ -46,8 +48,8 @@ public:
     bool transposed;
     int64_t scratchBytes = 0;
 
-    TMC_FIELDS(type, rows, columns, rotated, strides, tableStrides, interleaved,
-               transposed)
+    TMC_FIELDS(type, rows, columns, rotated, heads, strides, tableStrides,
+               interleaved, transposed)
   };
   static constexpr bool takes(const Params &params, Backend) {
     return params.type == DType::F32 || isHalf(params.type);

@@ -51,3 +51,39 @@ func.func @rotary_embedding_c3_more(%x: tensor<4x4xf32>, %t: tensor<4x6xf32>) {
   %0 = nn.rotary_embedding %x, %t, %t : (tensor<4x4xf32>, tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x4xf32>
   return
 }
+
+// -----
+
+func.func @rotary_embedding_c4(%x: tensor<2x3x4xf32>, %t: tensor<2x1x4xf32>) {
+  // expected-error @below {{rotates 4 heads of 'tensor<2x3x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.rotary_embedding %x, %t, %t {heads = 4 : i64} : (tensor<2x3x4xf32>, tensor<2x1x4xf32>, tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_embedding_c4_negative(%x: tensor<2x3x4xf32>, %t: tensor<2x1x4xf32>) {
+  // expected-error @below {{rotates -1 heads of 'tensor<2x3x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.rotary_embedding %x, %t, %t {heads = -1 : i64} : (tensor<2x3x4xf32>, tensor<2x1x4xf32>, tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_embedding_c4_own_tables(%x: tensor<2x3x4xf32>, %t: tensor<2x3x4xf32>) {
+  // expected-error @below {{rotates 2 heads of 'tensor<2x3x4xf32>' by a table of type 'tensor<2x3x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.rotary_embedding %x, %t, %t {heads = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_embedding_c4_no_heads(%x: tensor<4xf32>, %t: tensor<4xf32>) {
+  // expected-error @below {{rotates 1 heads of 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.rotary_embedding %x, %t, %t {heads = 1 : i64} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -91,6 +91,21 @@ func.func @first_columns(%x: tensor<3x6xf32>, %cos: tensor<3x4xf32>, %sin: tenso
 
 // -----
 
+// Of two rows of three.
+
+// CHECK-LABEL: func @first_columns_of_heads(
+//  CHECK-NEXT:   nn.rotary_embedding %arg0, %arg1, %arg1 {heads = 2 : i64} : (tensor<3x6xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
+//  CHECK-NEXT:   return
+func.func @first_columns_of_heads(%x: tensor<3x6xf32>, %t: tensor<1x4xf32>) -> tensor<3x6xf32> {
+  %rot = nn.slice %x [0, 0] step [1, 1] : (tensor<3x6xf32>) -> tensor<3x4xf32>
+  %pass = nn.slice %x [0, 4] step [1, 1] : (tensor<3x6xf32>) -> tensor<3x2xf32>
+  %y = nn.rotary_embedding %rot, %t, %t {heads = 2 : i64} : (tensor<3x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<3x4xf32>
+  %whole = nn.concat %y, %pass {dim = 1 : i64} : (tensor<3x4xf32>, tensor<3x2xf32>) -> tensor<3x6xf32>
+  return %whole : tensor<3x6xf32>
+}
+
+// -----
+
 // The columns beside the rotated ones are others: the first two again.
 
 // CHECK-LABEL: func @other_columns(
@@ -220,6 +235,21 @@ func.func @transposed_columns(%x: tensor<4x4xf32>, %t: tensor<1x4xf32>) -> tenso
   %r = nn.rotary_embedding %xt, %t, %t : (tensor<4x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
   %y = nn.transpose %r [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// Nor can rows of which only the first are rotated.
+
+// CHECK-LABEL: func @transposed_heads(
+//       CHECK:   %[[X:.*]] = nn.transpose %arg0 [1, 0, 2]
+//       CHECK:   %[[R:.*]] = nn.rotary_embedding %[[X]], %arg1, %arg1 {heads = 2 : i64}
+//       CHECK:   nn.transpose %[[R]] [1, 0, 2]
+func.func @transposed_heads(%x: tensor<5x3x4xf32>, %t: tensor<3x1x4xf32>) -> tensor<5x3x4xf32> {
+  %xt = nn.transpose %x [1, 0, 2] : (tensor<5x3x4xf32>) -> tensor<3x5x4xf32>
+  %r = nn.rotary_embedding %xt, %t, %t {heads = 2 : i64} : (tensor<3x5x4xf32>, tensor<3x1x4xf32>, tensor<3x1x4xf32>) -> tensor<3x5x4xf32>
+  %y = nn.transpose %r [1, 0, 2] : (tensor<3x5x4xf32>) -> tensor<5x3x4xf32>
+  return %y : tensor<5x3x4xf32>
 }
 
 // -----

@@ -446,6 +446,13 @@ static void rotary(GraphBuilder &g) {
   SmallVector<int64_t> shape(tensorType(x).getShape());
   if (shape.size() > 4 || shape.back() < 2)
     return;
+  // Sometimes only the first rows along the second innermost dimension turn.
+  int64_t heads = 0;
+  if (shape.size() > 2 && g.random.below(3) == 0) {
+    int64_t &size = shape[shape.size() - 2];
+    heads = g.random.between(1, size + 1);
+    size = 1;
+  }
   for (int64_t &size : MutableArrayRef(shape).drop_back())
     size = g.random.coin() ? size : 1;
   shape.back() = 2 * g.random.between(1, shape.back() / 2 + 1);
@@ -456,7 +463,7 @@ static void rotary(GraphBuilder &g) {
   };
   Value cos = table(), sin = table();
   g.add(nn::RotaryEmbeddingOp::create(g.b, g.loc, x, cos, sin, g.random.coin(),
-                                      g.random.coin()));
+                                      g.random.coin(), heads));
 }
 
 static void norm(GraphBuilder &g) {

@@ -44,7 +44,7 @@ Floats naive(const RotaryEmbedding::Params &p, const float *x, const float *cos,
     for (int64_t c = 0; c < p.columns; ++c) {
       float &out = y[row * p.columns + c];
       out = from[c];
-      if (c >= p.rotated)
+      if (c >= p.rotated || row % p.rows.inner >= p.heads)
         continue;
       const bool isFirst = p.interleaved ? c % 2 == 0 : c < p.rotated / 2;
       const int64_t step = p.interleaved ? 1 : p.rotated / 2;
@@ -66,6 +66,7 @@ RotaryEmbedding::Params paramsOf(RotaryDims rows, int64_t columns,
   p.rows = rows;
   p.columns = columns;
   p.rotated = rotated;
+  p.heads = rows.inner;
   p.strides = contiguous(rows, columns);
   p.tableStrides = {0, rotated, 0};
   return p;
@@ -100,17 +101,38 @@ TEST(RotaryEmbedding, RotatesEachPair) {
     });
 }
 
-// The result takes the operand's place.
+// The result takes the operand's place, also where some heads aren't rotated.
 TEST(RotaryEmbedding, RotatesInPlace) {
   for (auto [columns, rotated] : kSizes)
-    eachRule(paramsOf({2, 5, 3}, columns, rotated), [&](auto p) {
-      Floats x = randomFloats(30 * p.columns, 1);
-      Floats cos = randomFloats(5 * p.rotated, 2),
-             sin = randomFloats(5 * p.rotated, 3);
-      const Floats want = naive(p, x, cos, sin);
-      runKernel<RotaryEmbedding>(2, p, {x, cos, sin}, {x});
-      EXPECT_TRUE(x.sameBits(want)) << p.columns << " columns";
-    });
+    for (int64_t heads : {3, 2})
+      eachRule(paramsOf({2, 5, 3}, columns, rotated), [&](auto p) {
+        p.heads = heads;
+        Floats x = randomFloats(30 * p.columns, 1);
+        Floats cos = randomFloats(5 * p.rotated, 2),
+               sin = randomFloats(5 * p.rotated, 3);
+        const Floats want = naive(p, x, cos, sin);
+        runKernel<RotaryEmbedding>(2, p, {x, cos, sin}, {x});
+        EXPECT_TRUE(x.sameBits(want))
+            << p.columns << " columns, " << heads << " heads";
+      });
+}
+
+// The first heads of a packed buffer are rotated, and the others copied. Tables
+// may be one for each sample.
+TEST(RotaryEmbedding, RotatesFirstHeads) {
+  for (auto [columns, rotated] : kSizes)
+    for (int64_t heads : {1, 2, 4})
+      eachRule(paramsOf({2, 5, 5}, columns, rotated), [&](auto p) {
+        p.heads = heads;
+        p.tableStrides.outer = 5 * p.rotated;
+        Floats x = randomFloats(50 * p.columns, 1);
+        Floats cos = randomFloats(10 * p.rotated, 2),
+               sin = randomFloats(10 * p.rotated, 3);
+        Floats y(50 * p.columns, NAN);
+        runKernel<RotaryEmbedding>(2, p, {x, cos, sin}, {y});
+        EXPECT_TRUE(y.sameBits(naive(p, x, cos, sin)))
+            << p.columns << " columns, " << heads << " heads";
+      });
 }
 
 // Rows of a packed buffer, and tables of each kind: a row for each row of x,
