@@ -386,6 +386,14 @@ private:
     return unread;
   }
 
+  /// True if the result `written` may take over all bytes of `read`. A result
+  /// can't take over a part of a buffer, such as a slice that is as large as
+  /// the whole when both are rounded up to the alignment.
+  bool haveSameBytes(ValueId read, ValueId written) {
+    return sizeInBytes(out.valueOf[read].getType()) ==
+           sizeInBytes(out.valueOf[written].getType());
+  }
+
   LogicalResult addOverwrites(KernelOpInterface kernel,
                               planning::Recipe &recipe) {
     auto pairs = kernel.getOverwrites();
@@ -398,8 +406,7 @@ private:
       if (!isWritten(value))
         continue;
       ValueId read = idOf(kernel->getOperand(operand)), written = idOf(value);
-      // A result can take over only a whole buffer, not a part of one.
-      if (out.problem.values[read].bytes != out.problem.values[written].bytes)
+      if (!haveSameBytes(read, written))
         continue;
       bool accumulates = int64_t(operand) == kernel.getAccumulator();
       bool update = out.problem.values[written].updates == read;
@@ -561,8 +568,7 @@ private:
     for (auto [operand, result] : part.getOverwrites()) {
       ValueId read = idOf(part->getOperand(operand));
       ValueId written = out.idOf.lookup(fused->getResult(wanted));
-      if (out.problem.values[read].bytes == out.problem.values[written].bytes &&
-          !lasts(part->getOperand(operand)))
+      if (haveSameBytes(read, written) && !lasts(part->getOperand(operand)))
         recipe.overwrites.push_back({read, written, /*must=*/false});
     }
     part.erase();
