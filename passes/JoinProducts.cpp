@@ -16,6 +16,16 @@
 // them: the optimizer's rule decides, by `OptimizerRule::mayJoin`. Columns are
 // read where they lie. So products are joined only if each reader of a result
 // can do that: attention, and kernels of pointwise ops (fuse/Windows.h).
+//
+// A rotary embedding may stand between queries and keys and their attention. It
+// then rotates the first heads of the one result, and values stay:
+//
+//     rotary(q [B, T, H, D])                 rotary(y [B, T, H + 2 G, D])
+//     rotary(k [B, T, G, D])           =>      {heads = H + G}
+//     v        [B, T, G, D]
+//
+// So both ways the rotation takes place in the one buffer of all three: its
+// gradient is that of attention (nn.packed_attention_grad), rotated back.
 
 #include "passes/Passes.h"
 
@@ -100,6 +110,42 @@ std::string joinedName(ArrayRef<StringRef> names) {
   return text;
 }
 
+/// The heads [B, T, G, D] of a product's rows that attention reads, rotated or
+/// not.
+struct Heads {
+  MatmulOp product;
+  ReshapeOp reshape;
+  RotaryEmbeddingOp rotary; // Null if they aren't rotated.
+  RankedTensorType type;
+
+  /// The heads that `operand` is, if nothing else reads a value on the way from
+  /// the product to it.
+  static std::optional<Heads> of(Value operand) {
+    Heads heads;
+    heads.type = tensorType(operand);
+    heads.rotary = operand.getDefiningOp<RotaryEmbeddingOp>();
+    Value rows = heads.rotary ? heads.rotary.getInput() : operand;
+    heads.reshape = rows.getDefiningOp<ReshapeOp>();
+    if (!operand.hasOneUse() || !rows.hasOneUse() || !heads.reshape ||
+        (heads.rotary && heads.rotary.getHeads()))
+      return std::nullopt;
+    heads.product = heads.reshape.getInput().getDefiningOp<MatmulOp>();
+    if (!heads.product || !heads.product->hasOneUse() ||
+        tensorType(heads.product.getResult()).getShape().back() !=
+            heads.type.getDimSize(2) * heads.type.getDimSize(3))
+      return std::nullopt;
+    return heads;
+  }
+};
+
+/// True if one rotation of the heads of both does the same as `a` and `b`.
+bool rotateAlike(RotaryEmbeddingOp a, RotaryEmbeddingOp b) {
+  return a.getCos() == b.getCos() && a.getSin() == b.getSin() &&
+         tensorType(a.getCos()).getDimSize(2) == 1 &&
+         a.getInterleaved() == b.getInterleaved() &&
+         a.getTransposed() == b.getTransposed();
+}
+
 struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
   using JoinProductsBase::JoinProductsBase;
 
@@ -107,17 +153,19 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
     forward = getOperation().lookupSymbol<func::FuncOp>("forward");
     if (!forward || failed(parse()))
       return;
-    // Products by what they read, in the order of the first one.
-    llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
-    forward.walk([&](MatmulOp product) {
-      if (mayBeJoined(product))
-        readers[product.getLhs()].push_back(product);
-    });
     // Results name arguments by their numbers, which change.
     SmallVector<std::pair<unsigned, BlockArgument>> updates;
     for (unsigned i = 0; i < forward.getNumResults(); ++i)
       if (std::optional<unsigned> updated = train::updatedArg(forward, i))
         updates.push_back({i, forward.getArgument(*updated)});
+    forward.walk([&](AttentionOp attention) { joinRotated(attention); });
+    // Products by what they read, in the order of the first one.
+    llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
+    forward.walk([&](MatmulOp product) {
+      if (mayBeJoined(product) &&
+          readersOf(product.getResult()) != Readers::Others)
+        readers[product.getLhs()].push_back(product);
+    });
     for (auto &[lhs, products] : readers)
       while (!products.empty()) {
         SmallVector<MatmulOp> group = takeGroup(products);
@@ -178,8 +226,7 @@ private:
            !product.getRhsScale() &&
            tensorType(product.getRhs()).getRank() == 2 &&
            parameterIn(product.getRhs()) &&
-           (!product.getBias() || parameterIn(product.getBias())) &&
-           readersOf(product.getResult()) != Readers::Others;
+           (!product.getBias() || parameterIn(product.getBias()));
   }
 
   /// The names by which exceptions of --precision know a product.
@@ -200,8 +247,7 @@ private:
                                    TrainDialect::kFrozen));
   }
 
-  /// True if `a` and `b` compute alike, and their parameters are updated as
-  /// rows of one.
+  /// True if `a` and `b` are read alike, and may be rows of one product.
   bool goTogether(MatmulOp a, MatmulOp b) {
     Readers readers = readersOf(a.getResult());
     if (readers != readersOf(b.getResult()))
@@ -212,6 +258,11 @@ private:
         (tensorType(b.getRhs()).getDimSize(0) != columns ||
          columns % kAlignedColumns != 0))
       return false;
+    return computeAlike(a, b);
+  }
+  /// True if `a` and `b` compute alike, and their parameters are updated as
+  /// rows of one.
+  bool computeAlike(MatmulOp a, MatmulOp b) {
     return a->getBlock() == b->getBlock() && a.getTf32() == b.getTf32() &&
            bool(a.getBias()) == bool(b.getBias()) &&
            exceptionOf(a) == exceptionOf(b) &&
@@ -239,18 +290,81 @@ private:
     return group;
   }
 
+  /// Joins the products of queries, keys and values of which queries and keys
+  /// are rotated on their way to attention.
+  void joinRotated(AttentionOp attention) {
+    std::optional<Heads> q = Heads::of(attention.getQ()),
+                         k = Heads::of(attention.getK()),
+                         v = Heads::of(attention.getV());
+    // The gradient of attention with a bias isn't packed.
+    if (attention.getBias() || !q || !k || !v || !q->rotary || !k->rotary ||
+        v->rotary || !rotateAlike(q->rotary, k->rotary))
+      return;
+    Heads parts[] = {*q, *k, *v};
+    for (Heads &part : parts)
+      if (part.product.getLhs() != q->product.getLhs() ||
+          !mayBeJoined(part.product) || !computeAlike(q->product, part.product))
+        return;
+    Value whole = makeWhole({q->product, k->product, v->product});
+    OpBuilder b(attention);
+    SmallVector<int64_t> shape(q->type.getShape());
+    const int64_t rotated = shape[2] + k->type.getDimSize(2);
+    shape[2] = rotated + v->type.getDimSize(2);
+    whole = reshapeTo(b, whole.getLoc(), whole, shape);
+    whole = RotaryEmbeddingOp::create(
+        b, joinedLoc({q->rotary, k->rotary}), whole, q->rotary.getCos(),
+        q->rotary.getSin(), q->rotary.getInterleaved(),
+        q->rotary.getTransposed(), rotated);
+    SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
+    for (auto &&[i, part] : llvm::enumerate(parts)) {
+      attention->setOperand(i,
+                            SliceOp::create(b, part.product.getLoc(), part.type,
+                                            whole, offsets, steps));
+      offsets[2] += part.type.getDimSize(2);
+      if (part.rotary)
+        part.rotary->erase();
+      part.reshape->erase();
+    }
+    eraseUnread({q->product, k->product, v->product});
+  }
+
   void join(ArrayRef<MatmulOp> group) {
-    SmallVector<Value> tables, biases;
+    MatmulOp whole = makeWhole(group);
+    OpBuilder b(group.front());
+    const int64_t rank = tensorType(whole.getResult()).getRank();
+    SmallVector<int64_t> offsets(rank, 0), steps(rank, 1);
+    for (MatmulOp product : group) {
+      RankedTensorType part = tensorType(product.getResult());
+      product.replaceAllUsesWith(
+          SliceOp::create(b, product.getLoc(), part, whole, offsets, steps)
+              .getResult());
+      offsets.back() += part.getShape().back();
+    }
+    eraseUnread(group);
+  }
+
+  /// The place of what several ops become.
+  Location joinedLoc(ArrayRef<Operation *> ops) {
+    Builder b(&getContext());
     SmallVector<Location> locs;
-    SmallVector<std::string> own;
+    SmallVector<std::string> names;
+    for (Operation *op : ops) {
+      locs.push_back(op->getLoc());
+      names.push_back(tmc::nameOf(op));
+    }
+    return NameLoc::get(b.getStringAttr(joinedName(SmallVector<StringRef>(
+                            names.begin(), names.end()))),
+                        b.getFusedLoc(locs));
+  }
+
+  /// A product by the rows of all parameters of `group`, in its order.
+  MatmulOp makeWhole(ArrayRef<MatmulOp> group) {
+    SmallVector<Value> tables, biases;
     for (MatmulOp product : group) {
       tables.push_back(product.getRhs());
       if (product.getBias())
         biases.push_back(product.getBias());
-      locs.push_back(product.getLoc());
-      own.push_back(tmc::nameOf(product));
     }
-    SmallVector<StringRef> names(own.begin(), own.end());
     Value table = joinArguments(tables);
     Value bias = biases.empty() ? Value() : joinArguments(biases);
 
@@ -260,24 +374,12 @@ private:
     SmallVector<int64_t> shape(type.getShape());
     shape.back() = tensorType(table).getDimSize(0);
     auto whole = MatmulOp::create(
-        b,
-        NameLoc::get(b.getStringAttr(joinedName(names)), b.getFusedLoc(locs)),
+        b, joinedLoc(SmallVector<Operation *>(group.begin(), group.end())),
         type.clone(shape), first.getLhs(), table, bias, Value(), Value(),
         Value(), first.getTransposeLhsAttr(), first.getTransposeRhsAttr(),
         first.getTf32Attr());
     whole->setDiscardableAttrs(first->getDiscardableAttrDictionary());
-    SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
-    for (MatmulOp product : group) {
-      RankedTensorType part = tensorType(product.getResult());
-      product.replaceAllUsesWith(
-          SliceOp::create(b, product.getLoc(), part, whole, offsets, steps)
-              .getResult());
-      offsets.back() += part.getShape().back();
-    }
-    for (MatmulOp product : group)
-      product.erase();
-    eraseUnread(tables);
-    eraseUnread(biases);
+    return whole;
   }
 
   /// An argument with the rows of `parts`, in the place of the first one.
@@ -311,7 +413,15 @@ private:
     return forward.getArgument(index);
   }
 
-  void eraseUnread(ArrayRef<Value> arguments) {
+  /// Erases products that nothing reads, and their parameters.
+  void eraseUnread(ArrayRef<MatmulOp> products) {
+    SmallVector<Value> arguments;
+    for (MatmulOp product : products) {
+      arguments.push_back(product.getRhs());
+      if (product.getBias())
+        arguments.push_back(product.getBias());
+      product->erase();
+    }
     llvm::BitVector unread(forward.getNumArguments());
     for (Value argument : arguments)
       unread.set(cast<BlockArgument>(argument).getArgNumber());

@@ -63,6 +63,10 @@ def JoinProducts : Pass<"tmc-join-products", "::mlir::ModuleOp"> {
     wider tensor, where `optimizer` updates rows without regard to the rows
     beside them, and where `precision` has the same exception for all.
 
+    Queries and keys may be rotated by one `nn.rotary_embedding` each, by the same
+    angles, before attention reads them. One rotation of the first heads of the
+    joined result then does the work of both, and the heads of values stay.
+
     Before:
 
     ```mlir
@@ -82,6 +86,28 @@ def JoinProducts : Pass<"tmc-join-products", "::mlir::ModuleOp"> {
       %k = nn.slice %y [0, 4] step [1, 1] : (tensor<8x8xf32>) -> tensor<8x4xf32>
       // ... readers of %q and %k
     }
+    ```
+
+    Before, with two heads of queries, and one of keys and of values:
+
+    ```mlir
+    %q = nn.matmul %x, %a transpose_rhs : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
+    %q1 = nn.reshape %q : (tensor<8x8xf32>) -> tensor<2x4x2x4xf32>
+    %q2 = nn.rotary_embedding %q1, %cos, %sin : (tensor<2x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> tensor<2x4x2x4xf32>
+    // ... %k2, rotated as well, and %v1, which isn't
+    %o, %l = nn.attention %q2, %k2, %v1 {scale = 0.5 : f64} : (tensor<2x4x2x4xf32>, tensor<2x4x1x4xf32>, tensor<2x4x1x4xf32>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
+    ```
+
+    After:
+
+    ```mlir
+    %y = nn.matmul %x, %w transpose_rhs : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %y1 = nn.reshape %y : (tensor<8x16xf32>) -> tensor<2x4x4x4xf32>
+    %y2 = nn.rotary_embedding %y1, %cos, %sin {heads = 3 : i64} : (tensor<2x4x4x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> tensor<2x4x4x4xf32>
+    %q = nn.slice %y2 [0, 0, 0, 0] step [1, 1, 1, 1] : (tensor<2x4x4x4xf32>) -> tensor<2x4x2x4xf32>
+    %k = nn.slice %y2 [0, 0, 2, 0] step [1, 1, 1, 1] : (tensor<2x4x4x4xf32>) -> tensor<2x4x1x4xf32>
+    %v = nn.slice %y2 [0, 0, 3, 0] step [1, 1, 1, 1] : (tensor<2x4x4x4xf32>) -> tensor<2x4x1x4xf32>
+    %o, %l = nn.attention %q, %k, %v {scale = 0.5 : f64} : (tensor<2x4x2x4xf32>, tensor<2x4x1x4xf32>, tensor<2x4x1x4xf32>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
     ```
   }];
   let dependentDialects = ["::tmc::nn::NNDialect", "::tmc::train::TrainDialect"];

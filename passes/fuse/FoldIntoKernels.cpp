@@ -131,20 +131,22 @@ struct AddToPaddedRows : OpRewritePattern<arith::AddFOp> {
 };
 
 /// The result of a gradient of attention, [B, T, G, D], of which `part` is the
-/// rows [B, T, G * D] or [B * T, G * D] and which nothing else reads; or null.
-OpResult gradientRows(Value part) {
+/// heads along dimension `dim`, and which nothing else reads; or null. The part
+/// is [B, T, G, D], [B, T, G * D] or [B * T, G * D].
+OpResult gradientHeads(Value part, int64_t dim) {
   auto rows = part.getDefiningOp<ReshapeOp>();
-  if (!rows || !rows->hasOneUse() || !rows.getInput().hasOneUse())
+  auto result = dyn_cast<OpResult>(rows ? rows.getInput() : part);
+  if (!result || !isa<AttentionGradOp>(result.getOwner()) ||
+      !part.hasOneUse() || !result.hasOneUse())
     return {};
-  auto result = dyn_cast<OpResult>(rows.getInput());
-  if (!result || !isa<AttentionGradOp>(result.getOwner()))
-    return {};
+  if (!rows)
+    return dim == 2 ? result : OpResult();
   ArrayRef<int64_t> from = tensorType(result).getShape(),
                     to = tensorType(part).getShape();
   const int64_t columns = from[2] * from[3];
   const bool isRows = to == ArrayRef<int64_t>{from[0], from[1], columns} ||
                       to == ArrayRef<int64_t>{from[0] * from[1], columns};
-  return isRows ? result : OpResult();
+  return isRows && dim == int64_t(to.size()) - 1 ? result : OpResult();
 }
 
 /// The gradients of q, k and v side by side are one result: a model that makes
@@ -153,12 +155,11 @@ struct PackAttentionGrad : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op,
                                 PatternRewriter &rewriter) const override {
-    if (int64_t(op.getDim()) != tensorType(op.getResult()).getRank() - 1 ||
-        op.getInputs().size() != 3)
+    if (op.getInputs().size() != 3)
       return failure();
     AttentionGradOp grad;
     for (auto [number, part] : llvm::enumerate(op.getInputs())) {
-      OpResult result = gradientRows(part);
+      OpResult result = gradientHeads(part, op.getDim());
       if (!result || result.getResultNumber() != number ||
           (grad && result.getOwner() != grad))
         return failure();
@@ -176,7 +177,8 @@ struct PackAttentionGrad : OpRewritePattern<ConcatOp> {
         grad.getStreamAttr(), grad.getExactAttr(), grad.getTf32Attr());
     packed->setDiscardableAttrs(grad->getDiscardableAttrDictionary());
     rewriter.setInsertionPoint(op);
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), packed.getDqkv());
+    rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), packed.getDqkv(),
+                                     tensorType(op.getResult()).getShape()));
     return success();
   }
 };

@@ -16,6 +16,30 @@ func.func @packed(%q: tensor<2x3x4x8xbf16>, %k: tensor<2x3x2x8xbf16>, %l: tensor
   return %all : tensor<2x3x64xbf16>
 }
 
+// Heads side by side are, too.
+
+// CHECK-LABEL: @heads
+// CHECK-NEXT: %[[ALL:.*]] = nn.packed_attention_grad
+// CHECK-NEXT: return %[[ALL]]
+func.func @heads(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x2x8xf32>, %l: tensor<2x4x3xf32>) -> tensor<2x3x8x8xf32> {
+  %dq, %dk, %dv = nn.attention_grad %q, %k, %k, %q, %l, %q {scale = 0.5} : (tensor<2x3x4x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x3x4x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>)
+  %all = nn.concat %dq, %dk, %dv {dim = 2 : i64} : (tensor<2x3x4x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>) -> tensor<2x3x8x8xf32>
+  return %all : tensor<2x3x8x8xf32>
+}
+
+// Side by side along another dimension they stay as they are: samples, or the
+// columns of each head.
+
+// CHECK-LABEL: @samples
+// CHECK-NOT: packed
+func.func @samples(%q: tensor<2x3x2x8xf32>, %l: tensor<2x2x3xf32>) -> (tensor<6x3x2x8xf32>, tensor<2x3x2x24xf32>) {
+  %dq, %dk, %dv = nn.attention_grad %q, %q, %q, %q, %l, %q {scale = 0.5} : (tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x2x3xf32>, tensor<2x3x2x8xf32>) -> (tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>)
+  %eq, %ek, %ev = nn.attention_grad %q, %q, %q, %q, %l, %q {scale = 0.7} : (tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x2x3xf32>, tensor<2x3x2x8xf32>) -> (tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>)
+  %all = nn.concat %dq, %dk, %dv {dim = 0 : i64} : (tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>) -> tensor<6x3x2x8xf32>
+  %wide = nn.concat %eq, %ek, %ev {dim = 3 : i64} : (tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>, tensor<2x3x2x8xf32>) -> tensor<2x3x2x24xf32>
+  return %all, %wide : tensor<6x3x2x8xf32>, tensor<2x3x2x24xf32>
+}
+
 // In another order they stay as they are.
 
 // CHECK-LABEL: @swapped
