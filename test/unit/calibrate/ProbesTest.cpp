@@ -58,7 +58,7 @@ TEST(Probes, CompileToTheKernelsThatModelsHave) {
       EXPECT_NE(probe.forward.find("%" + input.name + ":"), std::string::npos);
   }
   for (const char *family :
-       {"AdamW", "Attention", "AttentionGrad", "BatchNorm", "Conv",
+       {"AdamW", "Attention", "AttentionGrad", "BatchStatistics", "Conv",
         "ConvGradFilter", "CrossEntropyWithGrad", "Embedding", "Fused",
         "LinearCrossEntropyWithGrad", "Matmul"})
     EXPECT_TRUE(families.count(family)) << family;
