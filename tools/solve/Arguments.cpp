@@ -1,9 +1,9 @@
 #include "tools/solve/Arguments.h"
 
 #include "compiler/planning/driver/Strategies.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
+#include "compiler/planning/laboratory/Text.h"
 #include "compiler/planning/model/ProblemFile.h"
-#include "compiler/planning/model/Text.h"
 #include "compiler/support/Escape.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "tools/solve/Commands.h"
 
 #include "compiler/planning/bound/BoundCheck.h"
-#include "compiler/planning/model/Text.h"
+#include "compiler/planning/laboratory/Text.h"
 
 #include <chrono>
 #include <cstdio>

@@ -3,7 +3,7 @@
 
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/driver/Proofs.h"
-#include "compiler/planning/model/Text.h"
+#include "compiler/planning/laboratory/Text.h"
 
 #include <cstdio>
 #include <string>

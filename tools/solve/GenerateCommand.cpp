@@ -1,13 +1,13 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
+#include "compiler/planning/laboratory/ArenaFile.h"
 #include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/laboratory/GenerateStep.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/model/ProblemFile.h"
-#include "compiler/planning/pack/ArenaFile.h"
-#include "compiler/planning/pack/Buffers.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -40,6 +40,20 @@ std::optional<Problem> generatedStep(Arguments &args, int64_t layers,
   if (!args.error.empty())
     return std::nullopt;
   return generateStep(options);
+}
+
+/// The lifetimes of a training step that keeps all of its values.
+ArenaProblem lifetimesOf(const Graph &graph) {
+  ArenaProblem problem;
+  problem.alignment = 1;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    problem.buffers.push_back({"n" + std::to_string(i),
+                               graph.nodes[i].bytes,
+                               {int64_t(i), int64_t(i) + 1}});
+  for (auto [from, to] : graph.edges)
+    problem.buffers[from].lifetime.end =
+        std::max<int64_t>(problem.buffers[from].lifetime.end, to + 1);
+  return problem;
 }
 
 } // namespace

@@ -5,8 +5,8 @@
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/laboratory/Laboratory.h"
+#include "compiler/planning/laboratory/Text.h"
 #include "compiler/planning/model/OfferMoves.h"
-#include "compiler/planning/model/Text.h"
 #include "compiler/support/Escape.h"
 
 #include <array>

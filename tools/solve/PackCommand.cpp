@@ -1,8 +1,8 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
-#include "compiler/planning/model/Text.h"
-#include "compiler/planning/pack/ArenaFile.h"
+#include "compiler/planning/laboratory/ArenaFile.h"
+#include "compiler/planning/laboratory/Text.h"
 #include "compiler/planning/pack/PackSearch.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 
 #include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/driver/PlanBy.h"
-#include "compiler/planning/model/Graph.h"
-#include "compiler/planning/model/Text.h"
+#include "compiler/planning/laboratory/Graph.h"
+#include "compiler/planning/laboratory/Text.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 #ifndef TMC_COMPILER_PLANNING_LABORATORY_GENERATE_H
 #define TMC_COMPILER_PLANNING_LABORATORY_GENERATE_H
 
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 
 namespace tmc::planning {
 

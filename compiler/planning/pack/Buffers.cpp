@@ -259,16 +259,3 @@ Packing tmc::planning::packSorted(const ArenaProblem &problem,
     out.offsets[order[i]] = found.offsets[i];
   return out;
 }
-
-ArenaProblem tmc::planning::lifetimesOf(const Graph &graph) {
-  ArenaProblem problem;
-  problem.alignment = 1;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    problem.buffers.push_back({"n" + std::to_string(i),
-                               graph.nodes[i].bytes,
-                               {int64_t(i), int64_t(i) + 1}});
-  for (auto [from, to] : graph.edges)
-    problem.buffers[from].lifetime.end =
-        std::max<int64_t>(problem.buffers[from].lifetime.end, to + 1);
-  return problem;
-}

@@ -8,7 +8,7 @@
 #ifndef TMC_COMPILER_PLANNING_PACK_BUFFERS_H
 #define TMC_COMPILER_PLANNING_PACK_BUFFERS_H
 
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/Problem.h"
 #include "compiler/planning/pack/Arena.h"
 
 #include <array>
@@ -32,9 +32,6 @@ std::array<int64_t, kNumClasses> layoutPeakByClass(const Problem &problem,
 /// order, get the same arena.
 Packing packSorted(const ArenaProblem &problem,
                    const PackOptions &options = {});
-
-/// Lifetimes of a training step: those of `graph` with all values kept.
-ArenaProblem lifetimesOf(const Graph &graph);
 
 } // namespace tmc::planning
 

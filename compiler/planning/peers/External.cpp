@@ -1,6 +1,5 @@
 #include "compiler/planning/peers/External.h"
 
-#include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/ProblemFile.h"
 
 #include "absl/strings/str_cat.h"
@@ -140,6 +139,23 @@ public:
   bool isWhole = false;
 };
 
+/// The solution of a graph that runs these nodes in order.
+absl::StatusOr<Solution> solutionOf(const Problem &problem,
+                                    const std::vector<int64_t> &sequence) {
+  Solution solution;
+  solution.segments.resize(1);
+  std::vector<char> ran(problem.instructions.size(), 0);
+  for (int64_t node : sequence) {
+    if (node < 0 || size_t(node) >= ran.size())
+      return absl::InvalidArgumentError(
+          absl::StrCat("the sequence names node ", node, " of ", ran.size()));
+    solution.segments[0].push_back(
+        {RecipeId(node), ran[node] ? kNone : InstructionId(node), {}});
+    ran[node] = 1;
+  }
+  return solution;
+}
+
 } // namespace
 
 absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
@@ -164,8 +180,7 @@ absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
     at = stop;
   }
   if (isGraph)
-    return solutionOf(problem,
-                      std::vector<int32_t>(numbers.begin(), numbers.end()));
+    return solutionOf(problem, numbers);
   if (numbers.size() % 2)
     return absl::InvalidArgumentError(
         "the planner's answer ends within a pair of segment and recipe");

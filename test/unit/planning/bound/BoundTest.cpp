@@ -4,7 +4,7 @@
 
 #include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/bound/GapSum.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "compiler/planning/bound/Branch.h"
 #include "compiler/planning/driver/MovesSearch.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/model/OfferMoves.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "compiler/planning/driver/MovesSearch.h"
 #include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/laboratory/GenerateStep.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/ProblemFile.h"
 

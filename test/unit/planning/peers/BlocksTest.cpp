@@ -1,7 +1,7 @@
 // BlocksTest.cpp - every-block checkpointing finds the blocks by their shape.
 
 #include "compiler/planning/driver/PlanBy.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/model/Verify.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // are. The first one is the example of docs/planning/search.md, word for word.
 
 #include "compiler/planning/driver/PlanBy.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 
 #include <gtest/gtest.h>
 

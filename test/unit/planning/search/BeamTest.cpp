@@ -6,7 +6,7 @@
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/laboratory/Generate.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/search/Beam.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "compiler/planning/search/Order.h"
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/laboratory/Generate.h"
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/model/Verify.h"
 
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 // of first computation. The instances published with Checkmate and MOCCASIN
 // were converted to this format.
 
-#ifndef TMC_COMPILER_PLANNING_MODEL_GRAPH_H
-#define TMC_COMPILER_PLANNING_MODEL_GRAPH_H
+#ifndef TMC_COMPILER_PLANNING_LABORATORY_GRAPH_H
+#define TMC_COMPILER_PLANNING_LABORATORY_GRAPH_H
 
 #include "compiler/planning/model/Problem.h"
 
@@ -35,12 +35,10 @@ std::string printGraph(const Graph &graph);
 /// must lead forward in the order of the nodes.
 absl::StatusOr<Problem> problemOf(const Graph &graph);
 
-/// Conversions between a solution and node numbers in execution order.
+/// Node numbers in execution order.
 std::vector<int32_t> sequenceOf(const Problem &problem,
                                 const Solution &solution);
-absl::StatusOr<Solution> solutionOf(const Problem &problem,
-                                    const std::vector<int32_t> &sequence);
 
 } // namespace tmc::planning
 
-#endif // TMC_COMPILER_PLANNING_MODEL_GRAPH_H
+#endif // TMC_COMPILER_PLANNING_LABORATORY_GRAPH_H

@@ -1,4 +1,4 @@
-#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/laboratory/Graph.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -148,20 +148,4 @@ std::vector<int32_t> tmc::planning::sequenceOf(const Problem &problem,
     for (const Execution &e : list)
       sequence.push_back(problem.recipes[e.recipe].writes.front());
   return sequence;
-}
-
-absl::StatusOr<Solution>
-tmc::planning::solutionOf(const Problem &problem,
-                          const std::vector<int32_t> &sequence) {
-  Solution solution;
-  solution.segments.resize(1);
-  std::vector<char> ran(problem.instructions.size(), 0);
-  for (int32_t node : sequence) {
-    if (node < 0 || size_t(node) >= ran.size())
-      return absl::InvalidArgumentError(
-          absl::StrCat("the sequence names node ", node, " of ", ran.size()));
-    solution.segments[0].push_back({node, ran[node] ? kNone : node, {}});
-    ran[node] = 1;
-  }
-  return solution;
 }

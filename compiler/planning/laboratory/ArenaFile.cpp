@@ -1,4 +1,4 @@
-#include "compiler/planning/pack/ArenaFile.h"
+#include "compiler/planning/laboratory/ArenaFile.h"
 
 #include "absl/strings/str_cat.h"
 

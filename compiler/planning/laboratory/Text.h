@@ -1,7 +1,7 @@
 // Text.h - sizes in human notation, and the JSON of `--json`.
 
-#ifndef TMC_COMPILER_PLANNING_MODEL_TEXT_H
-#define TMC_COMPILER_PLANNING_MODEL_TEXT_H
+#ifndef TMC_COMPILER_PLANNING_LABORATORY_TEXT_H
+#define TMC_COMPILER_PLANNING_LABORATORY_TEXT_H
 
 #include "absl/status/statusor.h"
 
@@ -61,4 +61,4 @@ private:
 
 } // namespace tmc::planning
 
-#endif // TMC_COMPILER_PLANNING_MODEL_TEXT_H
+#endif // TMC_COMPILER_PLANNING_LABORATORY_TEXT_H

@@ -3,11 +3,11 @@
 #include "test/unit/planning/RandomProblem.h"
 
 #include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/laboratory/ArenaFile.h"
 #include "compiler/planning/laboratory/Generate.h"
+#include "compiler/planning/laboratory/Text.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/SpaceCheck.h"
-#include "compiler/planning/model/Text.h"
-#include "compiler/planning/pack/ArenaFile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "compiler/planning/model/Text.h"
+#include "compiler/planning/laboratory/Text.h"
 
 #include "compiler/support/Escape.h"
 

@@ -6,8 +6,8 @@
 // fields are the default. A buffer is alive in [lower, upper). The answer is
 // the same rows with a column `offset`.
 
-#ifndef TMC_COMPILER_PLANNING_PACK_ARENAFILE_H
-#define TMC_COMPILER_PLANNING_PACK_ARENAFILE_H
+#ifndef TMC_COMPILER_PLANNING_LABORATORY_ARENAFILE_H
+#define TMC_COMPILER_PLANNING_LABORATORY_ARENAFILE_H
 
 #include "compiler/planning/pack/Arena.h"
 
@@ -26,4 +26,4 @@ std::string printPacking(const ArenaProblem &problem, const Packing &packing);
 
 } // namespace tmc::planning
 
-#endif // TMC_COMPILER_PLANNING_PACK_ARENAFILE_H
+#endif // TMC_COMPILER_PLANNING_LABORATORY_ARENAFILE_H
