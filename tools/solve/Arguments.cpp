@@ -2,8 +2,8 @@
 
 #include "compiler/planning/driver/Strategies.h"
 #include "compiler/planning/laboratory/Graph.h"
+#include "compiler/planning/laboratory/ProblemReader.h"
 #include "compiler/planning/laboratory/Text.h"
-#include "compiler/planning/model/ProblemFile.h"
 #include "compiler/support/Escape.h"
 
 #include <algorithm>

@@ -34,8 +34,8 @@
 //     recipe cost=900 again engine=3 scratch-space=1 workspace=4096 ..
 //
 // The kinds of spaces and engines are those of runtime/kernels/Machine.h. The
-// writer uses
-// version 1 if that can express the problem.
+// writer uses version 1 if that can express the problem. The reader is in
+// laboratory/ProblemReader.h: the compiler only writes such files.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
 #define TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
@@ -46,11 +46,10 @@
 
 namespace tmc::planning {
 
-/// Whether `text` begins like a problem file.
-bool isProblemFile(std::string_view text);
+/// The first line of a problem with one space and one engine, and of others.
+inline constexpr std::string_view kOneSpaceLine = "tmc-problem 1";
+inline constexpr std::string_view kManySpacesLine = "tmc-problem 2";
 
-/// An error names the line. The result still has to pass `check`.
-absl::StatusOr<Problem> parseProblem(std::string_view text);
 std::string printProblem(const Problem &problem);
 
 } // namespace tmc::planning

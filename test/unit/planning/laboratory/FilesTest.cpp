@@ -5,6 +5,7 @@
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/laboratory/ArenaFile.h"
 #include "compiler/planning/laboratory/Generate.h"
+#include "compiler/planning/laboratory/ProblemReader.h"
 #include "compiler/planning/laboratory/Text.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/SpaceCheck.h"

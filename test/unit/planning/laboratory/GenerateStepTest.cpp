@@ -1,6 +1,7 @@
 // Problems of a real step's shape, and plans of other systems in them.
 
 #include "compiler/planning/laboratory/GenerateStep.h"
+#include "compiler/planning/laboratory/ProblemReader.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Verify.h"
 
