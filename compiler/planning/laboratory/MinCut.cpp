@@ -256,7 +256,7 @@ std::vector<char> tmc::planning::knapsack(const std::vector<int64_t> &sizes,
 absl::StatusOr<Solution> tmc::planning::planMinCut(const Problem &problem,
                                                    const PlanRequest &request) {
   LinearProblem linear = linearize(problem);
-  int32_t turn = turningStage(linear);
+  int32_t turn = turningPoint(crossing(linear));
   int64_t limit = liveLimit(problem, linear, request.budgetBytes);
   int32_t ratios = int32_t(std::clamp<int64_t>(
       100'000 / int64_t(linear.stages.size() + 1), kFewestRatios, kMostRatios));

@@ -1,5 +1,6 @@
 #include "compiler/planning/peers/Baselines.h"
 
+#include "compiler/planning/peers/Blocks.h"
 #include "compiler/planning/search/Checkpoint.h"
 
 #include <algorithm>

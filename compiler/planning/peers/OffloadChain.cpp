@@ -1,6 +1,6 @@
+#include "compiler/planning/peers/Blocks.h"
 #include "compiler/planning/peers/OffloadRules.h"
 #include "compiler/planning/peers/TurningGaps.h"
-#include "compiler/planning/search/Checkpoint.h"
 
 #include <algorithm>
 #include <limits>

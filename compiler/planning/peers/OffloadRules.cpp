@@ -1,7 +1,7 @@
 #include "compiler/planning/peers/OffloadRules.h"
 
 #include "compiler/planning/moves/UpdateGroups.h"
-#include "compiler/planning/search/Checkpoint.h"
+#include "compiler/planning/peers/Blocks.h"
 
 #include <algorithm>
 #include <limits>

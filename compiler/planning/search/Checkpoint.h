@@ -2,7 +2,8 @@
 // forward stages to the next are kept; all others are recomputed part by part.
 //
 // These schedules are starts of the search. As planners of their own they are
-// baselines (`peers/Baselines.h`).
+// baselines (`peers/Baselines.h`), like those with a part for each block of the
+// model (`peers/Blocks.h`).
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_CHECKPOINT_H
 #define TMC_COMPILER_PLANNING_SEARCH_CHECKPOINT_H
@@ -17,22 +18,27 @@ namespace tmc::planning {
 /// Source: Chen et al., "Training deep nets with sublinear memory cost" (2016).
 RematPlan checkpoint(const LinearProblem &linear, int64_t limitBytes);
 
-/// Segments that begin at the model's repeated blocks (without repeats: where
-/// the fewest bytes cross). The last segment is kept whole.
-RematPlan checkpointBlocks(const LinearProblem &linear, int64_t limitBytes);
+/// Stages that contain one forward part: all stages, or those of a segment.
+struct Stretch {
+  int32_t begin, end;
+};
 
-/// The same for each problem segment with repeated blocks, separately: the
-/// trips of micro-batches, and the peeled last trip. If several cuts cross as
-/// few bytes, the first one is taken.
-RematPlan checkpointBlocksOfSegments(const LinearProblem &linear,
-                                     int64_t limitBytes);
-
-/// Forward stages at which the model's repeated blocks begin, or, without
-/// repeats, where the fewest bytes cross. Ascending, without 0.
-std::vector<int32_t> blockStarts(const LinearProblem &linear);
+/// Bytes alive across the boundary before each stage if all values are kept.
+std::vector<int64_t> crossing(const LinearProblem &linear);
 
 /// The first stage after the forward part: where the most bytes are alive.
-int32_t turningStage(const LinearProblem &linear);
+int32_t turningPoint(const std::vector<int64_t> &across, Stretch of);
+int32_t turningPoint(const std::vector<int64_t> &across);
+
+/// Keeps values that lead from one forward part to a later one. Other values
+/// used beyond their own part are recomputed, one part at a time, where the
+/// first value of that part is needed. With `blocks`, a value that leads on is
+/// kept only if the other kept values can't make it, and the last part, whose
+/// values are needed at once, is kept whole. `partOf` ends with the stretch's
+/// forward part; stages before the stretch are in no part.
+void addCheckpoints(const LinearProblem &linear,
+                    const std::vector<int32_t> &partOf, Stretch of, bool blocks,
+                    Schedule &schedule);
 
 /// Erases recomputations whose results aren't read.
 void dropUseless(Schedule &schedule);
