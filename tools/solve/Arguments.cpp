@@ -6,12 +6,16 @@
 #include "compiler/planning/laboratory/Text.h"
 #include "compiler/support/Escape.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace tmc::planning {
@@ -53,6 +57,21 @@ bool isNear(const std::string &a, const std::string &b) {
     }
   }
   return row[b.size()] <= 2;
+}
+
+std::optional<Strategy> strategyNamed(std::string_view name) {
+  for (const StrategyRow &row : kStrategies)
+    if (row.name == name)
+      return row.strategy;
+  return std::nullopt;
+}
+
+/// All names, for messages.
+std::string strategyNames() {
+  std::string names;
+  for (const StrategyRow &row : kStrategies)
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
 }
 
 } // namespace
@@ -181,6 +200,23 @@ int readBudget(const std::string &text, const Problem &problem,
     return fail(kUsage, "--budget " + std::string(size.status().message()) +
                             ", or a factor such as 0.8x");
   return kDone;
+}
+
+absl::Status plansOneSpace(const Problem &problem) {
+  if (isOneSpace(problem))
+    return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "this planner takes one space and one engine; the problem has ",
+      problem.spaces.size(), " spaces and ", problem.engines.size(),
+      " engines"));
+}
+
+int64_t fetchableValues(const Problem &problem) {
+  std::vector<char> isFetchable(problem.values.size(), 0);
+  for (const Recipe &r : problem.recipes)
+    if (problem.isFetch(r))
+      isFetchable[r.writes[0]] = 1;
+  return std::count(isFetchable.begin(), isFetchable.end(), 1);
 }
 
 } // namespace tmc::planning

@@ -73,6 +73,14 @@ int readProblem(const std::string &path, Problem &problem, bool &isGraph);
 int readBudget(const std::string &text, const Problem &problem,
                int64_t &budget);
 
+/// An Unimplemented error if the problem has more than one space and engine,
+/// which are the limits of a planner.
+absl::Status plansOneSpace(const Problem &problem);
+/// Number of device values that a move may bring back. An absent one need not
+/// be recomputed, so its rows in the bound by cases (`bound/Branch.h`) are
+/// void.
+int64_t fetchableValues(const Problem &problem);
+
 } // namespace tmc::planning
 
 #endif // TMC_TOOLS_SOLVE_ARGUMENTS_H

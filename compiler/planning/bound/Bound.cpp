@@ -134,14 +134,6 @@ int64_t tmc::planning::impossibleBelowInOrder(const GapModel &model) {
   return most + model.problem.reservedBytes;
 }
 
-int64_t tmc::planning::fetchableValues(const Problem &problem) {
-  std::vector<char> isFetchable(problem.values.size(), 0);
-  for (const Recipe &r : problem.recipes)
-    if (problem.isFetch(r))
-      isFetchable[r.writes[0]] = 1;
-  return std::count(isFetchable.begin(), isFetchable.end(), 1);
-}
-
 int64_t tmc::planning::impossibleBelow(const Problem &problem) {
   return GapModel(problem).largestBytes + problem.reservedBytes;
 }

@@ -158,11 +158,6 @@ int64_t impossibleBelowInOrder(const GapModel &model);
 /// another space, and the reserved bytes.
 int64_t impossibleBelow(const Problem &problem);
 
-/// Number of device values that a move may bring back. An absent one need not
-/// be recomputed, so its rows in the bound by cases (`Branch.h`) are void; a
-/// certificate states this number.
-int64_t fetchableValues(const Problem &problem);
-
 } // namespace tmc::planning
 
 #endif // TMC_COMPILER_PLANNING_BOUND_BOUND_H

@@ -196,15 +196,6 @@ bool tmc::planning::recomputesExpensive(const Problem &problem,
   return false;
 }
 
-absl::Status tmc::planning::plansOneSpace(const Problem &problem) {
-  if (isOneSpace(problem))
-    return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "this planner takes one space and one engine; the problem has ",
-      problem.spaces.size(), " spaces and ", problem.engines.size(),
-      " engines"));
-}
-
 absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
                                           const SolveOptions &options) {
   if (!isOneSpace(problem)) {

@@ -88,10 +88,6 @@ inline bool isExpensive(int64_t cost, int64_t baseCost) {
 /// Whether `solution` recomputes an expensive operation.
 bool recomputesExpensive(const Problem &problem, const Solution &solution);
 
-/// An Unimplemented error if the problem has more than one space and engine,
-/// which are the limits of a planner.
-absl::Status plansOneSpace(const Problem &problem);
-
 /// The best plan found within the counted work. An error: the problem is
 /// malformed. An infeasible answer is no error: see `Plan::feasible`.
 absl::StatusOr<Plan> solve(const Problem &problem, const SolveOptions &options);

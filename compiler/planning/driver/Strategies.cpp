@@ -13,20 +13,6 @@ static constexpr bool isTableInOrder() {
 }
 static_assert(isTableInOrder(), "rowOf indexes the table");
 
-std::optional<Strategy> tmc::planning::strategyNamed(std::string_view name) {
-  for (const StrategyRow &row : kStrategies)
-    if (row.name == name)
-      return row.strategy;
-  return std::nullopt;
-}
-
-std::string tmc::planning::strategyNames() {
-  std::string names;
-  for (const StrategyRow &row : kStrategies)
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-  return names;
-}
-
 Effort Effort::thorough() {
   Effort effort;
   effort.mostWork = 0;

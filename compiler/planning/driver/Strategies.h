@@ -31,8 +31,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace tmc::planning {
@@ -139,9 +137,6 @@ inline constexpr StrategyRow kStrategies[] = {
 inline constexpr const StrategyRow &rowOf(Strategy strategy) {
   return kStrategies[size_t(strategy)];
 }
-std::optional<Strategy> strategyNamed(std::string_view name);
-/// All names, for messages.
-std::string strategyNames();
 
 /// A set of rows that are left out.
 class Without {

@@ -151,16 +151,6 @@ Solution tmc::planning::baseSolution(const Problem &problem) {
   return solution;
 }
 
-int64_t tmc::planning::costOf(const Problem &problem,
-                              const Solution &solution) {
-  int64_t cost = 0;
-  for (size_t s = 0; s < solution.segments.size(); ++s)
-    for (const Execution &e : solution.segments[s])
-      if (e.phase != Phase::Done)
-        cost += problem.recipes[e.recipe].cost * problem.segments[s].trips;
-  return cost;
-}
-
 int64_t tmc::planning::baseCost(const Problem &problem) {
   int64_t cost = 0;
   for (const Instruction &i : problem.instructions)

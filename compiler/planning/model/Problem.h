@@ -422,9 +422,7 @@ Solution baseSolution(const Problem &problem);
 /// taken in the recipe's order. Never raises the live bytes.
 void takeOverwrites(const Problem &problem, Solution &solution);
 
-/// Cost of the solution: each execution times the trips of its segment. With
-/// one engine that is its makespan.
-int64_t costOf(const Problem &problem, const Solution &solution);
+/// The cost of each instruction by its first recipe, in all trips.
 int64_t baseCost(const Problem &problem);
 
 /// Memory of one solution over the moments of its unrolled list; segments of
@@ -462,11 +460,6 @@ struct Instance {
   /// The moment that ends its writing: `begin`, or the Done of work.
   int32_t made = 0;
 };
-
-/// Every instance of the unrolled list, for a packing; moments as in
-/// `simulate`. In ascending order of `begin`.
-absl::StatusOr<std::vector<Instance>> instancesOf(const Problem &problem,
-                                                  const Solution &solution);
 
 } // namespace tmc::planning
 

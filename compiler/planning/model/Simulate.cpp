@@ -116,26 +116,18 @@ void countClasses(const Problem &problem, const Solution &solution,
   }
 }
 
-absl::StatusOr<Timeline> checkedTimeline(const Problem &problem,
-                                         const Solution &solution) {
+} // namespace
+
+absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
+                                                const Solution &solution) {
   absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
   if (!timeline.ok())
-    return timeline;
+    return timeline.status();
   if (absl::Status status = checkOverwrites(problem, solution, *timeline);
       !status.ok())
     return status;
   if (absl::Status status = checkHomes(problem, *timeline); !status.ok())
     return status;
-  return timeline;
-}
-
-} // namespace
-
-absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
-                                                const Solution &solution) {
-  absl::StatusOr<Timeline> timeline = checkedTimeline(problem, solution);
-  if (!timeline.ok())
-    return timeline.status();
   SpaceUse &device = timeline->spaces[kDeviceSpace];
   Profile profile;
   profile.moments = std::move(timeline->moments);
@@ -150,12 +142,4 @@ absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
   if (!profile.moments.empty())
     countClasses(problem, solution, *timeline, profile);
   return profile;
-}
-
-absl::StatusOr<std::vector<Instance>>
-tmc::planning::instancesOf(const Problem &problem, const Solution &solution) {
-  absl::StatusOr<Timeline> timeline = checkedTimeline(problem, solution);
-  if (!timeline.ok())
-    return timeline.status();
-  return std::move(timeline->instances);
 }

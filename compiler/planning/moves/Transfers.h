@@ -74,10 +74,6 @@ public:
   int64_t place(bool isEager);
 
 private:
-  struct Queued {
-    int32_t index;
-    bool isFetch;
-  };
   void round(bool isEager);
   void placeStashes();
   void placeWorks();

@@ -2,6 +2,7 @@
 
 #include "compiler/planning/moves/UpdateGroups.h"
 #include "compiler/planning/peers/Blocks.h"
+#include "compiler/planning/peers/Planners.h"
 
 #include <algorithm>
 #include <limits>

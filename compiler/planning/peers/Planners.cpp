@@ -3,6 +3,7 @@
 #include "compiler/planning/peers/Baselines.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace tmc::planning;
 
@@ -26,3 +27,11 @@ void tmc::planning::registerPlanner(std::string name, std::string summary,
 }
 
 const std::vector<Planner> &tmc::planning::planners() { return registry(); }
+
+int64_t tmc::planning::liveLimit(const Problem &problem,
+                                 const LinearProblem &linear,
+                                 int64_t budgetBytes) {
+  int64_t budget =
+      budgetBytes < 0 ? std::numeric_limits<int64_t>::max() / 4 : budgetBytes;
+  return budget - problem.reservedBytes - linear.constantBytes;
+}

@@ -12,7 +12,7 @@
 #ifndef TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
 #define TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
 
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/search/LinearProblem.h"
 
 #include <functional>
 #include <string>
@@ -41,6 +41,11 @@ struct Planner {
 void registerPlanner(std::string name, std::string summary,
                      PlannerFunction plan, bool takesMoves = false);
 const std::vector<Planner> &planners();
+
+/// The limit of live bytes within a budget in bytes (reserved included; -1:
+/// none), without persistent values.
+int64_t liveLimit(const Problem &problem, const LinearProblem &linear,
+                  int64_t budgetBytes);
 
 } // namespace tmc::planning
 

@@ -292,14 +292,6 @@ tmc::planning::linearize(const Problem &problem,
   return Linearizing(problem, orders).run();
 }
 
-int64_t tmc::planning::liveLimit(const Problem &problem,
-                                 const LinearProblem &linear,
-                                 int64_t budgetBytes) {
-  int64_t budget =
-      budgetBytes < 0 ? std::numeric_limits<int64_t>::max() / 4 : budgetBytes;
-  return budget - problem.reservedBytes - linear.constantBytes;
-}
-
 Timeline tmc::planning::timelineOf(const LinearProblem &linear,
                                    std::span<const OpId> sequence,
                                    bool countUses) {

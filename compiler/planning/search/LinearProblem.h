@@ -99,11 +99,6 @@ Timeline timelineOf(const LinearProblem &linear, std::span<const OpId> sequence,
 /// The stages' own executions, each by its first variant: moment k is stage k.
 std::vector<OpId> ownExecutions(const LinearProblem &linear);
 
-/// The limit of live bytes within a budget in bytes (reserved included; -1:
-/// none), without persistent values.
-int64_t liveLimit(const Problem &problem, const LinearProblem &linear,
-                  int64_t budgetBytes);
-
 /// Fills `op.options`: per result, the options up to the last that can serve. A
 /// kernel fused of a hundred others has an overwrite for each pair of operand
 /// and result; its options are one per operand.

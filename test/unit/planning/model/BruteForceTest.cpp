@@ -14,6 +14,16 @@ using namespace tmc::planning;
 
 namespace {
 
+/// With one engine, the makespan: each execution times the trips.
+int64_t costOf(const Problem &problem, const Solution &solution) {
+  int64_t cost = 0;
+  for (size_t s = 0; s < solution.segments.size(); ++s)
+    for (const Execution &e : solution.segments[s])
+      if (e.phase != Phase::Done)
+        cost += problem.recipes[e.recipe].cost * problem.segments[s].trips;
+  return cost;
+}
+
 struct Tally {
   int instances = 0, budgets = 0, positive = 0, optimal = 0, missed = 0,
       infeasible = 0, lifted = 0, closed = 0;
