@@ -13,7 +13,7 @@ namespace {
 class Accounting {
 public:
   Accounting(const Problem &problem, const Plan &plan)
-      : problem(problem), plan(plan) {}
+      : problem(problem), plan(plan), moves(fastestMoves(problem, kDevice)) {}
 
   absl::StatusOr<Account> run() {
     orders = plan.orders.empty() ? firstExecutions(plan.solution) : plan.orders;
@@ -49,7 +49,8 @@ private:
 
   const Problem &problem;
   const Plan &plan;
-  Orders orders; // Orders of first executions.
+  const FastestMoves moves; // Between the device and the host.
+  Orders orders;            // Orders of first executions.
   Account out;
   std::vector<int32_t>
       segmentBegin;             // Row of each segment's first, and the end.
@@ -150,23 +151,13 @@ private:
       }
   }
 
-  /// For each value on the device, the time of its copies to the host and back;
-  /// -1 if one of the two copies isn't offered.
-  std::vector<int64_t> moveCosts() const {
-    const size_t n = problem.values.size();
-    std::vector<int64_t> out(n, -1), back(n, -1), both(n, -1);
-    for (const Recipe &recipe : problem.recipes)
-      if (problem.isMove(recipe)) {
-        const ValueId from = recipe.reads[0], to = recipe.writes[0];
-        if (problem.values[from].space == kDevice)
-          out[from] = recipe.cost;
-        else if (problem.values[to].space == kDevice)
-          back[to] = recipe.cost;
-      }
-    for (size_t v = 0; v < n; ++v)
-      if (out[v] >= 0 && back[v] >= 0)
-        both[v] = out[v] + back[v];
-    return both;
+  /// The time of a value's copies to the host and back; -1 if one of the two
+  /// isn't offered.
+  int64_t moveCost(ValueId v) const {
+    if (moves.in[v] == kNone || moves.out[v] == kNone)
+      return -1;
+    return problem.recipes[moves.in[v]].cost +
+           problem.recipes[moves.out[v]].cost;
   }
 
   /// The least cost of breaking a gap by kernels; -1 if none can.
@@ -253,7 +244,6 @@ private:
     std::vector<double> prices(mainRow.size() + 1, 0); // Prefix sums.
     for (size_t k = 0; k < mainRow.size(); ++k)
       prices[k + 1] = prices[k] + out.rows[mainRow[k]].price;
-    const std::vector<int64_t> byLinks = moveCosts();
     for (const GapModel::Gap &found : model.gaps) {
       // States, and forms in other spaces, have decisions of their own.
       const Value &value = problem.values[found.value];
@@ -272,7 +262,7 @@ private:
       decision.overPeak =
           decision.from < out.peakRow && out.peakRow < decision.to;
       decision.leastCost = costByKernels(model, found);
-      decision.moveCost = byLinks[gap.value];
+      decision.moveCost = moveCost(gap.value);
       if (isPriced)
         decision.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *
                                  double(gap.bytes));

@@ -138,10 +138,8 @@ private:
         return Made();
       return evaluate(modes, {knobs.price, 0, knobs.walks}, part);
     }
-    const int64_t budget = problem.spaces[0].budgetBytes;
-    absl::StatusOr<MovedPlan> moved =
-        placeMoves(problem, choice, *projection, plan->solution,
-                   budget < 0 ? -1 : budget - problem.reservedBytes);
+    absl::StatusOr<MovedPlan> moved = placeMoves(
+        problem, choice, *projection, plan->solution, problem.liveLimitOf(0));
     if (isRefused(moved, best.stats.refused))
       return nothing;
     if (!moved.ok())
@@ -202,12 +200,12 @@ private:
   /// Keeps smaller forms of a plan; one of them may be faster.
   absl::Status keepSmaller(const SpaceChoice &choice,
                            const Projection &projection, const Plan &plan) {
-    const int64_t budget = problem.spaces[0].budgetBytes;
-    if (options.coarse || budget < 0 || !has(Strategy::SmallerForms))
+    const int64_t limit = problem.liveLimitOf(0);
+    if (options.coarse || limit < 0 || !has(Strategy::SmallerForms))
       return absl::OkStatus();
-    absl::Status status = keepSmallerForms(
-        problem, choice, projection, plan.solution,
-        budget - problem.reservedBytes, smaller, best.stats.refused);
+    absl::Status status =
+        keepSmallerForms(problem, choice, projection, plan.solution, limit,
+                         smaller, best.stats.refused);
     if (!smaller.empty() && smaller.front().makespan < best.cost)
       offerPlan(problem, smaller.front(), best);
     return status;
@@ -215,10 +213,7 @@ private:
 
   /// Offers the plan of a published rule.
   absl::Status tryRule(const OffloadRule &rule) {
-    const int64_t budget = problem.spaces[0].budgetBytes;
-    absl::StatusOr<MovedPlan> made = rule.plan(
-        problem,
-        budget < 0 ? -1 : std::max<int64_t>(0, budget - problem.reservedBytes));
+    absl::StatusOr<MovedPlan> made = rule.plan(problem, problem.liveLimitOf(0));
     // A needed move isn't offered, or the list is invalid.
     if (absl::IsNotFound(made.status()) || isRefused(made, best.stats.refused))
       return absl::OkStatus();

@@ -83,10 +83,6 @@ struct Plan {
   }
 };
 
-/// Whether the live bytes of each space, plus reserved ones, are within its
-/// budget.
-bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes);
-
 /// The first defect of the plan's list, bytes or cost, by the verifier; or
 /// nothing. `budgetBytes`: of the device, reserved included; -1: none.
 std::optional<std::string> verifyPlan(const Problem &problem, const Plan &plan,

@@ -97,11 +97,8 @@ absl::StatusOr<Solution> solutionBy(std::string_view name,
     return answerOf(name, problem, request, problemFile);
   for (const OffloadRule &rule : kOffloadRules)
     if (rule.name == name) {
-      absl::StatusOr<MovedPlan> moved = rule.plan(
-          problem, request.budgetBytes < 0
-                       ? -1
-                       : std::max<int64_t>(0, request.budgetBytes -
-                                                  problem.reservedBytes));
+      absl::StatusOr<MovedPlan> moved =
+          rule.plan(problem, problem.liveLimitOf(0));
       if (!moved.ok())
         return moved.status();
       return std::move(moved->solution);

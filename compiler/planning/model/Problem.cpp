@@ -20,6 +20,11 @@ SpaceId Problem::hostSpace() const {
   return kNone;
 }
 
+int64_t Problem::liveLimitOf(SpaceId space) const {
+  const int64_t budget = spaces[space].budgetBytes;
+  return budget < 0 ? -1 : std::max<int64_t>(0, budget - reservedOf(space));
+}
+
 SpaceId Problem::addSpace(SpaceKind kind, int64_t budgetBytes) {
   spaces.push_back({nameOf(kind), kind, budgetBytes});
   return SpaceId(spaces.size()) - 1;
@@ -36,6 +41,41 @@ EngineId Problem::engineBetween(SpaceId from, SpaceId to) {
       return EngineId(e);
   engines.push_back({info->name, info->kind});
   return EngineId(engines.size()) - 1;
+}
+
+FastestMoves tmc::planning::fastestMoves(const Problem &problem, SpaceId near,
+                                         SpaceId far) {
+  FastestMoves moves;
+  moves.in.assign(problem.values.size(), kNone);
+  moves.out = moves.in;
+  for (size_t i = 0; i < problem.recipes.size(); ++i) {
+    const Recipe &r = problem.recipes[i];
+    if (!problem.isMove(r))
+      continue;
+    const ValueId from = r.reads[0], to = r.writes[0];
+    auto offer = [&](RecipeId &known) {
+      if (known == kNone || r.cost < problem.recipes[known].cost)
+        known = RecipeId(i);
+    };
+    auto isFar = [&](ValueId v) {
+      return far == kNone || problem.values[v].space == far;
+    };
+    if (problem.values[to].space == near && isFar(from))
+      offer(moves.in[to]);
+    else if (problem.values[from].space == near && isFar(to))
+      offer(moves.out[from]);
+  }
+  return moves;
+}
+
+bool tmc::planning::fitsBudgets(const Problem &problem,
+                                const std::vector<int64_t> &peakBytes,
+                                SpaceId first) {
+  for (SpaceId s = first; s < SpaceId(peakBytes.size()); ++s)
+    if (int64_t budget = problem.spaces[s].budgetBytes;
+        budget >= 0 && peakBytes[s] + problem.reservedOf(s) > budget)
+      return false;
+  return true;
 }
 
 bool tmc::planning::isOneSpace(const Problem &problem) {

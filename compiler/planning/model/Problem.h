@@ -362,7 +362,23 @@ struct Problem {
   int64_t reservedOf(SpaceId space) const {
     return space ? spaces[space].reservedBytes : reservedBytes;
   }
+  /// The live bytes that the budget of a space permits; -1: no limit.
+  int64_t liveLimitOf(SpaceId space) const;
 };
+
+/// Moves between the space `near` and the space `far` (kNone: any other): for
+/// each value in `near`, the fastest one that writes it and the fastest one
+/// that reads it; kNone: none is offered.
+struct FastestMoves {
+  std::vector<RecipeId> in, out;
+};
+FastestMoves fastestMoves(const Problem &problem, SpaceId near,
+                          SpaceId far = kNone);
+
+/// Whether the live bytes of each space from `first` on, plus reserved ones,
+/// are within its budget.
+bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes,
+                 SpaceId first = 0);
 
 /// Whether R1 to R8 describe all of the problem: one space, one engine, one
 /// form of each content.

@@ -1,37 +1,25 @@
 #include "compiler/planning/moves/FileForms.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace tmc::planning;
 
 FileForms::FileForms(const Problem &problem)
-    : inFile(problem.values.size(), kNone), read(inFile), write(inFile) {
-  host = problem.hostSpace();
+    : host(problem.hostSpace()), inFile(problem.values.size(), kNone),
+      read(inFile), write(inFile) {
   for (size_t s = problem.spaces.size(); s-- > 1;)
     if (SpaceId(s) != host)
       file = SpaceId(s);
   if (!isThere())
     return;
-  auto offer = [&](RecipeId &known, size_t r) {
-    if (known == kNone || problem.recipes[r].cost < problem.recipes[known].cost)
-      known = RecipeId(r);
-  };
-  for (size_t r = 0; r < problem.recipes.size(); ++r) {
-    const Recipe &recipe = problem.recipes[r];
-    if (!problem.isMove(recipe))
-      continue;
-    if (problem.values[recipe.reads[0]].space == file)
-      offer(read[recipe.writes[0]], r);
-    else if (problem.values[recipe.writes[0]].space == file)
-      offer(write[recipe.reads[0]], r);
-  }
+  FastestMoves moves = fastestMoves(problem, host, file);
+  read = std::move(moves.in), write = std::move(moves.out);
   for (size_t h = 0; h < problem.values.size(); ++h)
-    if (problem.values[h].space == host) {
-      if (read[h] != kNone)
-        inFile[h] = problem.recipes[read[h]].reads[0];
-      else if (write[h] != kNone)
-        inFile[h] = problem.recipes[write[h]].writes[0];
-    }
+    if (read[h] != kNone)
+      inFile[h] = problem.recipes[read[h]].reads[0];
+    else if (write[h] != kNone)
+      inFile[h] = problem.recipes[write[h]].writes[0];
 }
 
 namespace {

@@ -20,8 +20,8 @@ public:
       : problem(problem), plan(std::move(plan)), forms(problem) {}
 
   bool isWanted() const {
-    return forms.isThere() && limitOf(forms.host) >= 0 &&
-           plan.peakBytes[forms.host] > limitOf(forms.host);
+    return forms.isThere() && problem.liveLimitOf(forms.host) >= 0 &&
+           plan.peakBytes[forms.host] > problem.liveLimitOf(forms.host);
   }
 
   absl::StatusOr<MovedPlan> run() {
@@ -51,23 +51,11 @@ public:
   }
 
 private:
-  int64_t limitOf(SpaceId s) const {
-    const int64_t budget = problem.spaces[s].budgetBytes;
-    return budget < 0 ? -1
-                      : std::max<int64_t>(0, budget - problem.reservedOf(s));
-  }
-  bool fits(const MovedPlan &made) const {
-    for (SpaceId s : {forms.host, forms.file})
-      if (limitOf(s) >= 0 && made.peakBytes[s] > limitOf(s))
-        return false;
-    return true;
-  }
-
   absl::Status attempt(const std::vector<FileCandidate> &candidates,
                        const std::vector<char> &leaves) {
     FileListOptions options;
     options.isFiled.assign(problem.values.size(), 0);
-    options.hostBytes = limitOf(forms.host);
+    options.hostBytes = problem.liveLimitOf(forms.host);
     for (size_t i = 0; i < candidates.size(); ++i)
       if (leaves[i])
         for (ValueId v : {candidates[i].kept, candidates[i].made})
@@ -99,7 +87,7 @@ private:
       return profile.status();
     MovedPlan made{std::move(*list), profile->makespan,
                    std::move(profile->spacePeakBytes)};
-    const bool isFit = fits(made);
+    const bool isFit = fitsBudgets(problem, made.peakBytes, 1);
     if (!hasBest || (isFit && !bestFits) ||
         (isFit == bestFits && made.makespan < best.makespan)) {
       best = std::move(made);
@@ -124,7 +112,7 @@ private:
     int64_t largest = 0;
     for (const FileCandidate &c : candidates)
       largest = std::max(largest, c.bytes);
-    const int64_t limit = limitOf(forms.host);
+    const int64_t limit = problem.liveLimitOf(forms.host);
     size_t before = 0;
     for (int64_t pieces : kFreePieces) {
       const size_t count =

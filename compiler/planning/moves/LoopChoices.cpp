@@ -9,13 +9,7 @@ static constexpr size_t kFewChoices = 8;
 /// home elsewhere.
 static LoopChoice allOf(const Problem &problem) {
   const size_t n = problem.values.size();
-  std::vector<char> isFetchable(n, 0), isStashable(n, 0);
-  for (const Recipe &r : problem.recipes) {
-    if (problem.isFetch(r))
-      isFetchable[r.writes[0]] = 1;
-    else if (problem.isStash(r))
-      isStashable[r.reads[0]] = 1;
-  }
+  const FastestMoves moves = fastestMoves(problem, 0);
   // Per device value: the segment that makes it, and whether a loop has read
   // it.
   std::vector<SegmentId> madeIn(n, kNone);
@@ -30,13 +24,14 @@ static LoopChoice allOf(const Problem &problem) {
         madeIn[v] = s;
       for (ValueId v : first.reads) {
         const ValueKind kind = problem.values[v].kind;
-        if (!isLoop || isRead[v] || !isFetchable[v] || problem.values[v].pinned)
+        if (!isLoop || isRead[v] || moves.in[v] == kNone ||
+            problem.values[v].pinned)
           continue;
         isRead[v] = 1;
         if (kind == ValueKind::Persistent && madeIn[v] == kNone && s > 0 &&
             problem.segments[s - 1].trips == 1)
           all.held.push_back(v);
-        else if (kind == ValueKind::Temporary && isStashable[v] &&
+        else if (kind == ValueKind::Temporary && moves.out[v] != kNone &&
                  madeIn[v] != kNone && madeIn[v] != s &&
                  problem.segments[madeIn[v]].trips == 1)
           all.anew.push_back(v);

@@ -32,12 +32,9 @@ ModeLoads::ModeLoads(const Problem &problem, const UpdateGroups &groups)
   }
   linkTime = link.ofByte(), readTime = read.ofByte();
   writeTime = write.ofByte(), hasFile = read.bytes > 0;
-  if (host != kNone && problem.spaces[host].budgetBytes >= 0)
-    mostAtHome = std::max<int64_t>(0, problem.spaces[host].budgetBytes -
-                                          problem.spaces[host].reservedBytes);
-  if (problem.spaces[0].budgetBytes >= 0)
-    whole = std::max<int64_t>(0, problem.spaces[0].budgetBytes -
-                                     problem.reservedBytes);
+  if (host != kNone)
+    mostAtHome = problem.liveLimitOf(host);
+  whole = problem.liveLimitOf(0);
   keepFree(0);
   addPlaces(problem);
   for (const UpdateGroup &group : all.all)

@@ -323,16 +323,6 @@ private:
   std::vector<int32_t> workOn, workOf;
 };
 
-/// Whether all spaces except the device are within their budgets.
-bool fitsBeside(const Problem &problem, const MovedPlan &plan) {
-  for (size_t s = 1; s < problem.spaces.size(); ++s)
-    if (int64_t budget = problem.spaces[s].budgetBytes;
-        budget >= 0 &&
-        plan.peakBytes[s] + problem.reservedOf(SpaceId(s)) > budget)
-      return false;
-  return true;
-}
-
 } // namespace
 
 absl::StatusOr<MovedPlan>
@@ -346,9 +336,10 @@ tmc::planning::placeMoves(const Problem &problem, const SpaceChoice &choice,
     return moved.ok() ? moveToFile(problem, std::move(*moved)) : moved;
   };
   absl::StatusOr<MovedPlan> moved = place(false);
-  if (!moved.ok() || fitsBeside(problem, *moved))
+  if (!moved.ok() || fitsBudgets(problem, moved->peakBytes, 1))
     return moved;
   // Early fetches leave room on the host.
   absl::StatusOr<MovedPlan> eager = place(true);
-  return eager.ok() && fitsBeside(problem, *eager) ? eager : moved;
+  return eager.ok() && fitsBudgets(problem, eager->peakBytes, 1) ? eager
+                                                                 : moved;
 }

@@ -9,30 +9,6 @@ using namespace tmc::planning;
 
 namespace {
 
-/// For each value of the device, the fastest move that writes it, and the
-/// fastest one that reads it; kNone: none is offered.
-struct FastestMoves {
-  std::vector<RecipeId> fetches, stashes;
-};
-
-FastestMoves fastestMoves(const Problem &problem) {
-  FastestMoves moves;
-  moves.fetches.assign(problem.values.size(), kNone);
-  moves.stashes.assign(problem.values.size(), kNone);
-  auto offer = [&](RecipeId &known, RecipeId r) {
-    if (known == kNone || problem.recipes[r].cost < problem.recipes[known].cost)
-      known = r;
-  };
-  for (size_t i = 0; i < problem.recipes.size(); ++i) {
-    const Recipe &r = problem.recipes[i];
-    if (problem.isFetch(r))
-      offer(moves.fetches[r.writes[0]], RecipeId(i));
-    else if (problem.isStash(r))
-      offer(moves.stashes[r.reads[0]], RecipeId(i));
-  }
-  return moves;
-}
-
 const Recipe &chosenRecipe(const Problem &problem, const SpaceChoice &choice,
                            InstructionId i) {
   return problem.recipes[problem.instructions[i].recipes[choice.variants[i]]];
@@ -84,7 +60,8 @@ void updateInPlace(const Problem &problem, Recipe &r, ValueId written) {
 class Projector {
 public:
   Projector(const Problem &whole, const SpaceChoice &choice, double price)
-      : whole(whole), choice(choice), price(price), moves(fastestMoves(whole)) {
+      : whole(whole), choice(choice), price(price),
+        moves(fastestMoves(whole, 0)) {
     Solution homes;
     homes.homes = choice.homes;
     home = homesOf(whole, homes);
@@ -210,11 +187,11 @@ private:
 
   /// The move that fetches a value, without a price.
   absl::StatusOr<Recipe> fetchOf(ValueId v) {
-    if (moves.fetches[v] == kNone)
+    if (moves.in[v] == kNone)
       return absl::NotFoundError(absl::StrCat(
           "nothing fetches '", whole.values[v].name, "' to the device"));
     Recipe r;
-    r.name = whole.recipes[moves.fetches[v]].name;
+    r.name = whole.recipes[moves.in[v]].name;
     r.writes = {at(v)};
     return r;
   }
@@ -222,7 +199,7 @@ private:
   /// `fetch` is that of `v`.
   void addFetchOf(ValueId v, Recipe fetch) {
     result.problem.addInstruction(segment, std::move(fetch));
-    origin(Projection::Kind::Fetch, moves.fetches[v]);
+    origin(Projection::Kind::Fetch, moves.in[v]);
     isThere[v] = 1;
   }
 
@@ -230,7 +207,7 @@ private:
     absl::StatusOr<Recipe> r = fetchOf(v);
     if (!r.ok())
       return r.status();
-    r->cost = priceOf(moves.fetches[v]);
+    r->cost = priceOf(moves.in[v]);
     r->recomputable = true;
     if (ValueId mark = comesAnew[v] ? marks[v] : markOf(v); mark != kNone)
       r->reads = {mark};
@@ -240,7 +217,7 @@ private:
   }
 
   absl::Status addStash(ValueId v) {
-    RecipeId move = moves.stashes[v];
+    RecipeId move = moves.out[v];
     if (move == kNone)
       return absl::NotFoundError(
           absl::StrCat("nothing stashes '", whole.values[v].name, "' away"));
@@ -406,28 +383,26 @@ private:
       const Value &value = whole.values[v];
       if (value.space != 0 || value.kind != ValueKind::Temporary ||
           value.pinned || !isThere[v] || isFetched[v] || isCarried[v] ||
-          moves.fetches[v] == kNone || moves.stashes[v] == kNone)
+          moves.in[v] == kNone || moves.out[v] == kNone)
         continue;
       Recipe r;
-      r.name = whole.recipes[moves.fetches[v]].name;
+      r.name = whole.recipes[moves.in[v]].name;
       r.writes = {at(v)};
-      r.cost = priceOf(moves.fetches[v]) +
-               (hasStash[v] ? 0 : priceOf(moves.stashes[v]));
+      r.cost = priceOf(moves.in[v]) + (hasStash[v] ? 0 : priceOf(moves.out[v]));
       r.recomputable = true;
       if (marks[v] != kNone)
         r.reads = {marks[v]};
       if (whole.segments[madeIn[v]].trips > 1)
         r.segment = madeIn[v];
       result.problem.addRecipe(std::move(r));
-      origin(Projection::Kind::Fetch, moves.fetches[v], kNone,
-             moves.stashes[v]);
+      origin(Projection::Kind::Fetch, moves.in[v], kNone, moves.out[v]);
     }
   }
 
   const Problem &whole;
   const SpaceChoice &choice;
   const double price;
-  const FastestMoves moves;
+  const FastestMoves moves; // Between the device and the host.
   Projection result;
   SegmentId segment = kNone; // The current one.
   std::vector<ValueId> home, projected, marks;
