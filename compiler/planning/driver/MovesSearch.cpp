@@ -3,7 +3,6 @@
 #include "compiler/planning/driver/FreeOrder.h"
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/driver/OfferPlan.h"
-#include "compiler/planning/driver/SmallerPlans.h"
 #include "compiler/planning/moves/LoopChoices.h"
 #include "compiler/planning/moves/ModeLoads.h"
 #include "compiler/planning/moves/Moves.h"
@@ -56,25 +55,22 @@ public:
       return std::move(best);
     groups = findUpdateGroups(problem);
     bestModes = plainModes(groups);
-    absl::Status status = absl::OkStatus();
     if (has(Strategy::Rules))
       for (const OffloadRule &rule : kOffloadRules)
         if (rule.startsSearch && canGain(0) &&
             !(options.coarse && rule.takesLong))
-          status.Update(tryRule(rule));
+          tryRule(rule);
     if (has(Strategy::Modes))
-      status.Update(tryModes());
+      tryModes();
     if (has(Strategy::LoopChoices))
-      status.Update(tryLoopChoices());
+      tryLoopChoices();
     if (has(Strategy::Alone))
-      status.Update(recompute());
+      recompute();
     if (options.exact && canGain(0) &&
         problem.instructions.size() <= kExactInstructions)
-      if (absl::Status tried = tryExact();
-          !absl::IsUnimplemented(tried) && !absl::IsResourceExhausted(tried))
-        status.Update(tried);
-    if (!status.ok())
-      return status;
+      tryExact();
+    if (!failure.ok())
+      return failure;
     best.stats.tried = tried;
     best.baseCost = baseCost(problem);
     for (const Segment &segment : problem.segments)
@@ -89,8 +85,11 @@ public:
 private:
   bool has(Strategy row) const { return !options.without.has(row); }
 
-  /// Whether plans that take `least` or longer may be faster than the best.
+  /// Whether plans that take `least` or longer may be faster than the best. A
+  /// failure ends the search.
   bool canGain(int64_t least) const {
+    if (!failure.ok())
+      return false;
     const int64_t proven = std::max(least, best.certificate.provenCost);
     return proven < options.useless && (!best.feasible || best.cost > proven);
   }
@@ -105,9 +104,13 @@ private:
     bool isFinal = false; // Other knobs give the same result.
   };
 
+  Made fail(const absl::Status &status) {
+    failure.Update(status);
+    return {kNoPlan, true};
+  }
+
   /// One plan of the device and its moves.
-  absl::StatusOr<Made> evaluate(const UpdateModes &modes, const Knobs &knobs,
-                                int64_t part) {
+  Made evaluate(const UpdateModes &modes, const Knobs &knobs, int64_t part) {
     const Made nothing{kNoPlan, true};
     // Recomputation alone is sought for any gain, however small.
     const bool isAlone = std::isinf(knobs.price);
@@ -123,7 +126,7 @@ private:
     if (absl::IsNotFound(projection.status()))
       return nothing; // A needed move isn't offered.
     if (!projection.ok())
-      return projection.status();
+      return fail(projection.status());
     if (!seeks(std::max(best.certificate.provenCost,
                         leastMakespan(problem, *projection))))
       return nothing;
@@ -132,7 +135,7 @@ private:
         solveFixed(projection->problem, deviceOptions(knobs, part),
                    std::chrono::steady_clock::now());
     if (!plan.ok())
-      return plan.status();
+      return fail(plan.status());
     if (!plan->feasible && !isThorough()) {
       if (knobs.pieces == 0)
         return Made();
@@ -143,15 +146,13 @@ private:
     if (isRefused(moved, best.stats.refused))
       return nothing;
     if (!moved.ok())
-      return moved.status();
+      return fail(moved.status());
     const int64_t makespan = moved->makespan;
     const bool gains = !best.feasible || makespan < best.cost;
     const bool isOffered = offerPlan(problem, *std::move(moved), best);
     if (gains && isOffered) {
       bestModes = modes, bestKnobs = knobs;
-      if (absl::Status status = keepSmaller(choice, *projection, *plan);
-          !status.ok())
-        return status;
+      keepSmaller(choice, *projection, *plan);
     }
     return Made{isOffered ? makespan : kNoPlan,
                 plan->feasible && plan->cost == plan->baseCost};
@@ -198,210 +199,181 @@ private:
   }
 
   /// Keeps smaller forms of a plan; one of them may be faster.
-  absl::Status keepSmaller(const SpaceChoice &choice,
-                           const Projection &projection, const Plan &plan) {
+  void keepSmaller(const SpaceChoice &choice, const Projection &projection,
+                   const Plan &plan) {
     const int64_t limit = problem.liveLimitOf(0);
     if (options.coarse || limit < 0 || !has(Strategy::SmallerForms))
-      return absl::OkStatus();
-    absl::Status status =
-        keepSmallerForms(problem, choice, projection, plan.solution, limit,
-                         smaller, best.stats.refused);
+      return;
+    failure.Update(keepSmallerForms(problem, choice, projection, plan.solution,
+                                    limit, smaller, best.stats.refused));
     if (!smaller.empty() && smaller.front().makespan < best.cost)
       offerPlan(problem, smaller.front(), best);
-    return status;
   }
 
   /// Offers the plan of a published rule.
-  absl::Status tryRule(const OffloadRule &rule) {
+  void tryRule(const OffloadRule &rule) {
     absl::StatusOr<MovedPlan> made = rule.plan(problem, problem.liveLimitOf(0));
     // A needed move isn't offered, or the list is invalid.
     if (absl::IsNotFound(made.status()) || isRefused(made, best.stats.refused))
-      return absl::OkStatus();
-    if (!made.ok())
-      return made.status();
-    offerPlan(problem, *std::move(made), best);
-    return absl::OkStatus();
+      return;
+    if (made.ok())
+      offerPlan(problem, *std::move(made), best);
+    else
+      fail(made.status());
   }
 
-  /// The fastest plan of all, if it is faster than the best so far.
-  absl::Status tryExact() {
+  /// The fastest plan of all, if it is faster than the best so far and the
+  /// problem isn't too large.
+  void tryExact() {
     absl::StatusOr<std::optional<MovedPlan>> plan =
         options.exact(problem, std::min(options.useless,
                                         best.feasible ? best.cost : kNoPlan));
-    if (!plan.ok() || !*plan)
-      return plan.status();
-    if (!offerPlan(problem, std::move(**plan), best))
-      return absl::InternalError("the optimum isn't what it says");
-    return absl::OkStatus();
+    if (absl::IsUnimplemented(plan.status()) ||
+        absl::IsResourceExhausted(plan.status()))
+      return;
+    if (!plan.ok())
+      fail(plan.status());
+    else if (*plan && !offerPlan(problem, std::move(**plan), best))
+      fail(absl::InternalError("the optimum isn't what it says"));
   }
 
   /// Plans recomputation alone, with all of the effort.
-  absl::Status recompute() {
-    return evaluate(plainModes(groups),
-                    {std::numeric_limits<double>::infinity(), 0, true},
-                    amounts.alonePart)
-        .status();
+  void recompute() {
+    evaluate(plainModes(groups),
+             {std::numeric_limits<double>::infinity(), 0, true},
+             amounts.alonePart);
   }
 
   /// The best time with the few knobs by which modes are compared.
-  absl::StatusOr<int64_t> tryFew(const UpdateModes &modes) {
+  int64_t tryFew(const UpdateModes &modes) {
     int64_t least = kNoPlan;
     for (const Knobs &k : few) {
-      absl::StatusOr<Made> made = evaluate(modes, k, amounts.modesPart);
-      if (!made.ok())
-        return made.status();
-      least = std::min(least, made->makespan);
-      if (made->isFinal)
+      const Made made = evaluate(modes, k, amounts.modesPart);
+      least = std::min(least, made.makespan);
+      if (made.isFinal)
         break;
     }
     return least;
   }
 
-  absl::Status tryAllKnobs(const UpdateModes &modes) {
+  void tryAllKnobs(const UpdateModes &modes) {
     const std::span<const Knobs> knobs = isFar ? kFar : amounts.knobs;
     int64_t least = kNoPlan;
     Knobs at = knobs[0];
     bool isFinal = false;
-    auto attempt = [&](const Knobs &k) -> absl::StatusOr<bool> {
-      absl::StatusOr<Made> made = evaluate(modes, k, amounts.knobsPart);
-      if (!made.ok())
-        return made.status();
-      isFinal = made->isFinal;
-      const bool gains = made->makespan < least;
+    auto attempt = [&](const Knobs &k) {
+      const Made made = evaluate(modes, k, amounts.knobsPart);
+      isFinal = made.isFinal;
+      const bool gains = made.makespan < least;
       if (gains)
-        least = made->makespan, at = k;
+        least = made.makespan, at = k;
       return gains;
     };
     for (const Knobs &k : knobs) {
-      if (absl::StatusOr<bool> made = attempt(k); !made.ok())
-        return made.status();
+      attempt(k);
       if (isFinal || (isFar && !groups.all.empty() && least == kNoPlan &&
                       k.pieces == 0)) // Even all rows find no plan that fits.
-        return absl::OkStatus();
+        return;
     }
     for (double factor : {0.5, 2.0})
-      for (int i = 0; has(Strategy::Refine) && i < amounts.refinements; ++i) {
-        absl::StatusOr<bool> gains =
-            attempt({at.price * factor, at.pieces, at.walks});
-        if (!gains.ok())
-          return gains.status();
-        if (!*gains)
+      for (int i = 0; has(Strategy::Refine) && i < amounts.refinements; ++i)
+        if (!attempt({at.price * factor, at.pieces, at.walks}))
           break;
-      }
-    return absl::OkStatus();
   }
 
   /// Tries all knobs with `modes`, and with the moves of activations alone.
-  absl::Status tryKnobsOf(const UpdateModes &modes) {
+  void tryKnobsOf(const UpdateModes &modes) {
     if (!has(Strategy::Knobs))
-      return absl::OkStatus();
-    absl::Status status = tryAllKnobs(modes);
+      return;
+    tryAllKnobs(modes);
     if (modes != plainModes(groups))
-      status.Update(tryAllKnobs(plainModes(groups)));
-    return status;
+      tryAllKnobs(plainModes(groups));
   }
 
-  absl::Status tryModes() {
+  void tryModes() {
     for (const Recipe &r : problem.recipes)
       if (problem.isMove(r))
         largestMove = std::max(largestMove, problem.values[r.writes[0]].bytes);
     UpdateModes now = plainModes(groups);
     int64_t least = kNoPlan;
     ModeLoads loads(problem, groups);
-    if (absl::Status status = tryRanked(loads, now, least); !status.ok())
-      return status;
-    if (absl::StatusOr<bool> gains = moveTo(plainModes(groups), now, least);
-        !gains.ok())
-      return gains.status();
+    tryRanked(loads, now, least);
+    moveTo(plainModes(groups), now, least);
     if (options.coarse) {
       if (!canGain(best.certificate.provenCost +
                    best.certificate.provenCost / kNearPart))
-        return absl::OkStatus();
+        return;
       few = {&bestKnobs, 1};
-      return moveOn(loads, now, least);
+      moveOn(loads, now, least);
+      return;
     }
-    absl::Status status = moveOn(loads, now, least);
-    status.Update(tryKnobsOf(now));
+    moveOn(loads, now, least);
+    tryKnobsOf(now);
     lookHowFar();
     if (isFar) {
-      status.Update(chooseOne(now, least));
-      status.Update(moveOn(loads, now, least));
-      status.Update(tryKnobsOf(now));
+      chooseOne(now, least);
+      moveOn(loads, now, least);
+      tryKnobsOf(now);
     }
-    return status;
   }
 
   /// Plans the modes that the sketch ranks first, with more and more of the
   /// budget kept free: plans need more bytes than the sketch estimates.
-  absl::Status tryRanked(ModeLoads &loads, UpdateModes &now, int64_t &least) {
+  void tryRanked(ModeLoads &loads, UpdateModes &now, int64_t &least) {
     const int64_t budget = problem.spaces[0].budgetBytes;
     for (int64_t part : kFreeParts) {
       loads.keepFree(part && budget > 0 ? budget / part : 0);
-      const std::vector<ModeLoads::Candidate> ranked =
-          loads.ranked(amounts.rankedModes);
-      for (const ModeLoads::Candidate &candidate : ranked) {
+      for (const ModeLoads::Candidate &candidate :
+           loads.ranked(amounts.rankedModes)) {
         if (least != kNoPlan &&
             candidate.loads.estimate > least - least / kWorthPart)
           break;
-        if (absl::StatusOr<bool> gains = moveTo(candidate.modes, now, least);
-            !gains.ok())
-          return gains.status();
+        moveTo(candidate.modes, now, least);
       }
     }
     loads.keepFree(0);
-    return absl::OkStatus();
   }
 
   /// Plans the loop choices: values fetched in each trip, or held over all
   /// trips.
-  absl::Status tryLoopChoices() {
+  void tryLoopChoices() {
     std::set<UpdateModes> modes = known;
     if (!isSmall)
       modes = best.feasible ? std::set{bestModes} : std::set<UpdateModes>();
     for (const LoopChoice &choice : loopChoices(problem)) {
       loops = choice;
       for (const UpdateModes &m : modes)
-        if (absl::StatusOr<int64_t> made = tryFew(m); !made.ok())
-          return made.status();
+        tryFew(m);
     }
     loops = {};
-    return absl::OkStatus();
   }
 
   /// Moves to `modes` if they give a step faster than `least`.
-  absl::StatusOr<bool> moveTo(const UpdateModes &modes, UpdateModes &now,
-                              int64_t &least) {
+  bool moveTo(const UpdateModes &modes, UpdateModes &now, int64_t &least) {
     if (!known.insert(modes).second)
       return false;
-    absl::StatusOr<int64_t> made = tryFew(modes);
-    if (!made.ok())
-      return made.status();
-    const bool gains = *made < least;
+    const int64_t made = tryFew(modes);
+    const bool gains = made < least;
     if (gains)
-      least = *made, now = modes;
+      least = made, now = modes;
     return gains;
   }
 
   /// Keeps the one of the few knobs with which `now` is faster.
-  absl::Status chooseOne(const UpdateModes &now, int64_t &least) {
+  void chooseOne(const UpdateModes &now, int64_t &least) {
     int64_t quickest = kNoPlan;
-    for (const Knobs &k : kTwo) {
-      absl::StatusOr<Made> made = evaluate(now, k, amounts.modesPart);
-      if (!made.ok())
-        return made.status();
-      if (made->makespan <= quickest)
-        quickest = made->makespan, few = {&k, 1};
-    }
+    for (const Knobs &k : kTwo)
+      if (const Made made = evaluate(now, k, amounts.modesPart);
+          made.makespan <= quickest)
+        quickest = made.makespan, few = {&k, 1};
     least = std::min(least, quickest);
-    return absl::OkStatus();
   }
 
   /// Improves `now` by changing stretches of groups, smaller and smaller; with
   /// a single knob up to a limit of plans.
-  absl::Status moveOn(const ModeLoads &loads, UpdateModes &now,
-                      int64_t &least) {
+  void moveOn(const ModeLoads &loads, UpdateModes &now, int64_t &least) {
     if (!has(Strategy::Stretches))
-      return absl::OkStatus();
+      return;
     const int64_t lastTried =
         few.size() > 1
             ? kNoPlan
@@ -425,17 +397,13 @@ private:
       next.resize(std::min(next.size(), size_t(kNeighbours)));
       for (const ModeLoads::Candidate &candidate : next) {
         if (tried > lastTried)
-          return absl::OkStatus();
-        absl::StatusOr<bool> gains = moveTo(candidate.modes, now, least);
-        if (!gains.ok())
-          return gains.status();
-        if (*gains) {
+          return;
+        if (moveTo(candidate.modes, now, least)) {
           count = 1; // Restart from the new modes.
           break;
         }
       }
     }
-    return absl::OkStatus();
   }
 
   const Problem &problem;
@@ -445,6 +413,7 @@ private:
   const bool isSmall;
   UpdateGroups groups;
   Plan best;
+  absl::Status failure;        // The first error of a choice.
   std::set<UpdateModes> known; // Modes that were tried.
   UpdateModes bestModes;       // For the best plan; a rule's plan has the plain
                                // ones.

@@ -1,5 +1,8 @@
 #include "compiler/planning/driver/OfferPlan.h"
 
+#include "compiler/planning/driver/MovesAmounts.h"
+
+#include <algorithm>
 #include <utility>
 
 using namespace tmc::planning;
@@ -24,4 +27,36 @@ bool tmc::planning::offerPlan(const Problem &problem, MovedPlan plan,
     best.peakBytes = std::move(plan.peakBytes);
   }
   return true;
+}
+
+static void keep(MovedPlan plan, std::vector<MovedPlan> &kept) {
+  auto isNoWorse = [](const MovedPlan &a, const MovedPlan &b) {
+    return a.makespan <= b.makespan && a.peakBytes[0] <= b.peakBytes[0];
+  };
+  if (std::any_of(kept.begin(), kept.end(),
+                  [&](const MovedPlan &k) { return isNoWorse(k, plan); }))
+    return;
+  std::erase_if(kept, [&](const MovedPlan &k) { return isNoWorse(plan, k); });
+  auto at = std::upper_bound(kept.begin(), kept.end(), plan,
+                             [](const MovedPlan &a, const MovedPlan &b) {
+                               return a.makespan < b.makespan;
+                             });
+  kept.insert(at, std::move(plan));
+}
+
+absl::Status tmc::planning::keepSmallerForms(
+    const Problem &problem, const SpaceChoice &choice,
+    const Projection &projection, const Solution &planned, int64_t liveBytes,
+    std::vector<MovedPlan> &kept, int64_t &refused) {
+  for (int64_t part : kSpareParts) {
+    absl::StatusOr<MovedPlan> smaller = placeMoves(
+        problem, choice, projection, planned, liveBytes - liveBytes / part);
+    if (isRefused(smaller, refused))
+      continue;
+    if (!smaller.ok())
+      return smaller.status();
+    if (fitsBudgets(problem, smaller->peakBytes))
+      keep(*std::move(smaller), kept);
+  }
+  return absl::OkStatus();
 }
