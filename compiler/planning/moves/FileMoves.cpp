@@ -36,11 +36,12 @@ public:
           problem, forms, plan.solution, timeline, temporariesFirst);
       if (candidates.empty())
         break;
-      absl::Status status = candidates.size() <= kFewCandidates
-                                ? tryAll(candidates)
-                                : tryFirst(candidates);
-      if (!status.ok())
-        return status;
+      if (candidates.size() <= kFewCandidates)
+        tryAll(candidates);
+      else
+        tryFirst(candidates);
+      if (!failure.ok())
+        return failure;
       if (candidates.size() <= kFewCandidates ||
           candidates.front().persists == candidates.back().persists)
         break; // Both orders are the same.
@@ -51,8 +52,8 @@ public:
   }
 
 private:
-  absl::Status attempt(const std::vector<FileCandidate> &candidates,
-                       const std::vector<char> &leaves) {
+  void attempt(const std::vector<FileCandidate> &candidates,
+               const std::vector<char> &leaves) {
     FileListOptions options;
     options.isFiled.assign(problem.values.size(), 0);
     options.hostBytes = problem.liveLimitOf(forms.host);
@@ -63,28 +64,26 @@ private:
             options.isFiled[v] = 1;
     for (bool keeps : {true, false}) {
       options.keepsForUpdates = keeps;
-      absl::StatusOr<bool> isFit = attempt(options);
-      if (!isFit.ok() || *isFit)
-        return isFit.status();
+      if (!failure.ok() || attempt(options))
+        return;
     }
-    return absl::OkStatus();
   }
 
   /// Whether the list is within the budgets.
-  absl::StatusOr<bool> attempt(const FileListOptions &options) {
+  bool attempt(const FileListOptions &options) {
     absl::StatusOr<Solution> list =
         listWithFile(problem, forms, plan.solution, timeline, options);
     if (absl::IsFailedPrecondition(list.status()))
       return false; // This choice has no list.
-    if (!list.ok())
-      return list.status();
-    absl::StatusOr<Profile> profile = simulate(problem, *list);
-    if (absl::IsFailedPrecondition(profile.status())) {
-      ++refused;
+    absl::StatusOr<Profile> profile =
+        list.ok() ? simulate(problem, *list) : list.status();
+    if (!profile.ok()) {
+      if (absl::IsFailedPrecondition(profile.status()))
+        ++refused;
+      else
+        failure.Update(profile.status());
       return false;
     }
-    if (!profile.ok())
-      return profile.status();
     MovedPlan made{std::move(*list), profile->makespan,
                    std::move(profile->spacePeakBytes)};
     const bool isFit = fitsBudgets(problem, made.peakBytes, 1);
@@ -97,18 +96,16 @@ private:
     return isFit;
   }
 
-  absl::Status tryAll(const std::vector<FileCandidate> &candidates) {
+  void tryAll(const std::vector<FileCandidate> &candidates) {
     std::vector<char> leaves(candidates.size(), 0);
     for (uint32_t set = 1; set < 1u << candidates.size(); ++set) {
       for (size_t i = 0; i < leaves.size(); ++i)
         leaves[i] = set >> i & 1;
-      if (absl::Status status = attempt(candidates, leaves); !status.ok())
-        return status;
+      attempt(candidates, leaves);
     }
-    return absl::OkStatus();
   }
 
-  absl::Status tryFirst(const std::vector<FileCandidate> &candidates) {
+  void tryFirst(const std::vector<FileCandidate> &candidates) {
     int64_t largest = 0;
     for (const FileCandidate &c : candidates)
       largest = std::max(largest, c.bytes);
@@ -123,10 +120,8 @@ private:
       before = count;
       std::vector<char> leaves(candidates.size(), 0);
       std::fill(leaves.begin(), leaves.begin() + ptrdiff_t(count), 1);
-      if (absl::Status status = attempt(candidates, leaves); !status.ok())
-        return status;
+      attempt(candidates, leaves);
     }
-    return absl::OkStatus();
   }
 
   const Problem &problem;
@@ -135,6 +130,7 @@ private:
   Timeline timeline;
   bool hasBest = false, bestFits = false;
   int64_t refused = 0;
+  absl::Status failure; // The first error that isn't a refused list.
 };
 
 } // namespace

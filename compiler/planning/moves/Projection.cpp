@@ -77,10 +77,10 @@ public:
       segment = result.problem.addSegment(s.name, s.trips);
       forgetFetched();
       for (InstructionId i : s.instructions)
-        if (absl::Status status = addInstruction(i); !status.ok())
-          return status;
-      if (absl::Status status = fetchHeld(); !status.ok())
-        return status;
+        addInstruction(i);
+      fetchHeld();
+      if (!failure.ok())
+        return failure;
     }
     addRecomputations();
     return std::move(result);
@@ -139,17 +139,15 @@ private:
   }
 
   /// Before a loop, fetches its inputs that are to be held over its trips.
-  absl::Status fetchHeld() {
+  void fetchHeld() {
     const size_t next = size_t(segment) + 1;
     if (next == whole.segments.size() || whole.segments[segment].trips > 1 ||
         whole.segments[next].trips == 1)
-      return absl::OkStatus();
+      return;
     for (InstructionId i : whole.segments[next].instructions)
       for (ValueId v : chosen(i).reads)
         if (isHeld[v] && !isThere[v])
-          if (absl::Status status = addFetch(v); !status.ok())
-            return status;
-    return absl::OkStatus();
+          addFetch(v);
   }
 
   ValueId addValue(Value value, ValueId of) {
@@ -185,42 +183,40 @@ private:
     return k;
   }
 
-  /// The move that fetches a value, without a price.
-  absl::StatusOr<Recipe> fetchOf(ValueId v) {
-    if (moves.in[v] == kNone)
-      return absl::NotFoundError(absl::StrCat(
-          "nothing fetches '", whole.values[v].name, "' to the device"));
-    Recipe r;
-    r.name = whole.recipes[moves.in[v]].name;
-    r.writes = {at(v)};
-    return r;
+  /// Whether a move is offered that `does` something with `v`. If not, the
+  /// choice is impossible.
+  bool isOffered(RecipeId move, ValueId v, const char *does) {
+    if (move == kNone)
+      failure.Update(absl::NotFoundError(
+          absl::StrCat("nothing ", does, " '", whole.values[v].name, "'")));
+    return move != kNone;
   }
 
-  /// `fetch` is that of `v`.
-  void addFetchOf(ValueId v, Recipe fetch) {
-    result.problem.addInstruction(segment, std::move(fetch));
+  /// Adds `r`, which fetches `v`.
+  void addFetchOf(ValueId v, Recipe r) {
+    r.name = whole.recipes[moves.in[v]].name;
+    result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Fetch, moves.in[v]);
     isThere[v] = 1;
   }
 
-  absl::Status addFetch(ValueId v) {
-    absl::StatusOr<Recipe> r = fetchOf(v);
-    if (!r.ok())
-      return r.status();
-    r->cost = priceOf(moves.in[v]);
-    r->recomputable = true;
+  void addFetch(ValueId v) {
+    if (!isOffered(moves.in[v], v, "fetches"))
+      return;
+    Recipe r;
+    r.writes = {at(v)};
+    r.cost = priceOf(moves.in[v]);
+    r.recomputable = true;
     if (ValueId mark = comesAnew[v] ? marks[v] : markOf(v); mark != kNone)
-      r->reads = {mark};
-    addFetchOf(v, *std::move(r));
+      r.reads = {mark};
+    addFetchOf(v, std::move(r));
     isFetched[v] = 1;
-    return absl::OkStatus();
   }
 
-  absl::Status addStash(ValueId v) {
+  void addStash(ValueId v) {
     RecipeId move = moves.out[v];
-    if (move == kNone)
-      return absl::NotFoundError(
-          absl::StrCat("nothing stashes '", whole.values[v].name, "' away"));
+    if (!isOffered(move, v, "stashes"))
+      return;
     Recipe r;
     r.name = whole.recipes[move].name;
     r.reads = {at(v)};
@@ -236,7 +232,6 @@ private:
     result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Stash, move);
     hasStash[v] = 1;
-    return absl::OkStatus();
   }
 
   /// Once `r` has brought `v` home, nothing can fetch the old version from
@@ -270,15 +265,14 @@ private:
     return marks[main];
   }
 
-  absl::Status addInstruction(InstructionId i) {
+  void addInstruction(InstructionId i) {
     if (whole.isBeside(chosen(i)))
       return addWork(i);
     const std::vector<RecipeId> &recipes = whole.instructions[i].recipes;
     const Recipe &first = chosen(i);
     for (ValueId v : first.reads)
       if (!isThere[v])
-        if (absl::Status status = addFetch(v); !status.ok())
-          return status;
+        addFetch(v);
     InstructionId made = result.problem.addInstruction(segment, kernel(first));
     origin(Projection::Kind::Kernel, recipes[choice.variants[i]], i);
     for (RecipeId r : recipes) {
@@ -299,10 +293,8 @@ private:
       // trip.
       if (leaves || comesAnew[v] ||
           (isStashed[whole.contentOf(v)] && !isCarried[v]))
-        if (absl::Status status = addStash(v); !status.ok())
-          return status;
+        addStash(v);
     }
-    return absl::OkStatus();
   }
 
   void start() {
@@ -327,13 +319,12 @@ private:
     }
   }
 
-  absl::Status addWork(InstructionId i) {
+  void addWork(InstructionId i) {
     const Recipe &r = chosen(i);
     for (ValueId v : r.reads) {
       ValueId main = whole.contentOf(v);
       if (isStashed[main] && isThere[main] && !hasStash[main])
-        if (absl::Status status = addStash(main); !status.ok())
-          return status;
+        addStash(main);
     }
     Recipe work;
     work.name = r.name;
@@ -346,23 +337,21 @@ private:
     for (ValueId v : r.writes)
       if (ValueId main = whole.contentOf(v);
           isPersistent(main) && isAtHome(main) && isOnDevice(main))
-        if (absl::Status status = addReturn(main); !status.ok())
-          return status;
-    return absl::OkStatus();
+        addReturn(main);
   }
 
   /// Fetches a result of the host to its home on the device, in the old
   /// content's place.
-  absl::Status addReturn(ValueId v) {
-    absl::StatusOr<Recipe> r = fetchOf(v);
-    if (!r.ok())
-      return r.status();
+  void addReturn(ValueId v) {
+    if (!isOffered(moves.in[v], v, "fetches"))
+      return;
+    Recipe r;
+    r.writes = {at(v)};
     if (ValueId old = whole.values[v].updates; old != kNone) {
-      r->reads = {at(old)};
-      r->overwrites = {{at(old), at(v), true}};
+      r.reads = {at(old)};
+      r.overwrites = {{at(old), at(v), true}};
     }
-    addFetchOf(v, *std::move(r));
-    return absl::OkStatus();
+    addFetchOf(v, std::move(r));
   }
 
   /// Adds kernels that only recompute, and fetches of values that kernels make.
@@ -404,6 +393,7 @@ private:
   const double price;
   const FastestMoves moves; // Between the device and the host.
   Projection result;
+  absl::Status failure;      // The first move that isn't offered.
   SegmentId segment = kNone; // The current one.
   std::vector<ValueId> home, projected, marks;
   /// Per value: there so far, fetched first, stashed. Per main form: read by
