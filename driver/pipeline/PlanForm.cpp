@@ -29,9 +29,9 @@ static constexpr int64_t kFineEffort = 50;
 static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
                               const std::vector<int64_t> &alignments,
                               const PlanRequest &request) {
-  if (form.ahead) {
+  if (form.ahead.valid()) {
     absl::StatusOr<std::unique_ptr<planning::PlanCache>> filled =
-        std::exchange(form.ahead, nullptr)->take();
+        form.ahead.get();
     if (filled.ok())
       form.plans = std::move(*filled);
     return filled.status();

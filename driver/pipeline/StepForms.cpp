@@ -23,7 +23,7 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   Expected<StepProblem> stated = stateStep(*copy, request);
   if (!stated)
     return;
-  form.ahead = std::make_unique<planning::PlanAhead>(
+  form.ahead = planning::planAhead(
       std::move(stated->problem),
       std::vector<int64_t>{request.device.arenaAlignment},
       planning::SolveOptions{.order = planning::OrderMode::Free,

@@ -44,7 +44,7 @@ struct StepForm {
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.
-  std::unique_ptr<planning::PlanAhead> ahead;
+  planning::PlanAhead ahead;
   const planning::Plan *chosen = nullptr; // One of `plans`.
   PlanTrace trace;
   PlanFigures figures;

@@ -10,34 +10,19 @@
 
 #include "compiler/planning/driver/PlanCache.h"
 
+#include <future>
 #include <memory>
-#include <thread>
 
 namespace tmc::planning {
 
-class PlanAhead {
-public:
-  /// Begins to fill a cache of `problem`, which passes `check`, with plans for
-  /// `budgetBytes`. If the system gives no thread, the constructor fills the
-  /// cache.
-  PlanAhead(Problem problem, std::vector<int64_t> alignments,
-            SolveOptions options, int64_t budgetBytes);
-  /// Waits for the search.
-  ~PlanAhead();
+/// A cache after `fit` and `smallest`, or the first error. The end of its life
+/// waits for the search.
+using PlanAhead = std::future<absl::StatusOr<std::unique_ptr<PlanCache>>>;
 
-  PlanAhead(const PlanAhead &) = delete;
-  PlanAhead &operator=(const PlanAhead &) = delete;
-
-  /// The cache after `fit` and `smallest`, or the first error. Call it once.
-  absl::StatusOr<std::unique_ptr<PlanCache>> take();
-
-private:
-  std::unique_ptr<PlanCache> cache;
-  absl::Status status;
-  std::thread search; // Owns the members above until it is joined.
-
-  void wait();
-};
+/// Begins to fill a cache of `problem`, which passes `check`, with plans for
+/// `budgetBytes`. If the system gives no thread, `get` fills the cache.
+PlanAhead planAhead(Problem problem, std::vector<int64_t> alignments,
+                    SolveOptions options, int64_t budgetBytes);
 
 } // namespace tmc::planning
 

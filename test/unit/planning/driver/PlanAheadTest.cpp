@@ -43,10 +43,10 @@ TEST(PlanAhead, HoldsWhatACacheFilledOnTheSpotDoes) {
   for (int64_t budget : {least / 2, least * 5 / 4}) {
     SCOPED_TRACE(budget);
     // Two at a time, as two forms are.
-    PlanAhead ahead(p, {256}, quick(), budget);
+    PlanAhead ahead = planAhead(p, {256}, quick(), budget);
     PlanCache here(p, {256}, quick());
     ASSERT_TRUE(here.fit(budget).ok());
-    absl::StatusOr<std::unique_ptr<PlanCache>> there = ahead.take();
+    absl::StatusOr<std::unique_ptr<PlanCache>> there = ahead.get();
     ASSERT_TRUE(there.ok()) << there.status();
     EXPECT_EQ(figures(**there), figures(here));
     EXPECT_EQ((*there)->impossibleBelowBytes(), here.impossibleBelowBytes());
@@ -64,12 +64,12 @@ TEST(PlanAhead, HoldsWhatACacheFilledOnTheSpotDoes) {
 
 TEST(PlanAhead, NeedNotBeTaken) {
   // Waits for the search, which goes on reading its own problem.
-  PlanAhead ahead(transformer(), {256}, quick(), -1);
+  PlanAhead ahead = planAhead(transformer(), {256}, quick(), -1);
 }
 
 TEST(PlanAhead, SaysWhatIsWrong) {
   Problem p = transformer();
   p.recipes[0].cost = -1;
-  PlanAhead ahead(p, {256}, quick(), -1);
-  EXPECT_FALSE(ahead.take().ok());
+  PlanAhead ahead = planAhead(p, {256}, quick(), -1);
+  EXPECT_FALSE(ahead.get().ok());
 }
