@@ -7,7 +7,7 @@
 //     warm, cold, warm, ...                          until nothing is gained
 //     more                                           far from the bound only
 //
-// `findFrontier` (Frontier.cpp) seeks plans for smaller and smaller limits.
+// `findFrontier` seeks plans for smaller and smaller limits.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SEARCH_H
 #define TMC_COMPILER_PLANNING_DRIVER_SEARCH_H
