@@ -1,6 +1,6 @@
 // Layout.cpp - lays out a solution's segments, trip by trip.
 
-#include "compiler/planning/model/ListCheck.h"
+#include "compiler/planning/model/Checks.h"
 #include "compiler/planning/model/Timeline.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-#include "compiler/planning/model/SpaceCheck.h"
+#include "compiler/planning/model/Checks.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -7,8 +7,8 @@
 #include "compiler/planning/laboratory/Generate.h"
 #include "compiler/planning/laboratory/ProblemReader.h"
 #include "compiler/planning/laboratory/Text.h"
+#include "compiler/planning/model/Checks.h"
 #include "compiler/planning/model/ProblemFile.h"
-#include "compiler/planning/model/SpaceCheck.h"
 
 #include <gtest/gtest.h>
 
