@@ -30,14 +30,11 @@ public:
   }
   /// The end of the compute entries so far.
   int64_t now() const { return idleAt[kComputeEngine]; }
-  /// The Done of work that ends at `end`; returns the time that compute waits.
-  int64_t finish(int64_t end, bool computeWaits) {
+  /// The Done of work that ends at `end`.
+  void finish(int64_t end, bool computeWaits) {
     done = std::max(done, end);
-    int64_t waits = std::max<int64_t>(end - idleAt[kComputeEngine], 0);
-    if (!computeWaits)
-      return 0;
-    idleAt[kComputeEngine] += waits;
-    return waits;
+    if (computeWaits)
+      idleAt[kComputeEngine] = std::max(idleAt[kComputeEngine], end);
   }
   int64_t length() const {
     return *std::max_element(idleAt.begin(), idleAt.end());
@@ -60,7 +57,7 @@ private:
   absl::Status layTrip(SegmentId s, int32_t trip, int64_t times);
   absl::Status layEntry(SegmentId s, int32_t trip, int32_t index,
                         int64_t times);
-  void layDone(const Execution &entry, int64_t times);
+  void layDone(const Execution &entry);
   absl::Status layReads(const Recipe &recipe, SegmentId s, int32_t index);
   absl::Status layWrites(const Recipe &recipe, int32_t t);
   absl::Status keepWhatStays();
@@ -117,7 +114,7 @@ Layout::Layout(const Problem &problem, const Solution &solution)
 }
 
 absl::StatusOr<Timeline> Layout::run() {
-  timeline.engines.resize(problem.engines.size());
+  timeline.engineBusy.resize(problem.engines.size());
   timeline.tripLengths.resize(problem.segments.size());
   for (SegmentId s = 0; s < SegmentId(problem.segments.size()); ++s) {
     beginSegment(s);
@@ -195,7 +192,7 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
   timeline.isIdle.push_back(0);
   timeline.times.push_back({clock.now(), clock.now()});
   if (entry.phase == Phase::Done) {
-    layDone(entry, times);
+    layDone(entry);
     return absl::OkStatus();
   }
   if (absl::Status status = layReads(recipe, s, index); !status.ok())
@@ -212,7 +209,7 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
     end = recipe.engine == EngineId(kComputeEngine)
               ? clock.run(recipe.cost)
               : clock.start(recipe.engine, recipe.cost, ready);
-    timeline.engines[recipe.engine].busy += recipe.cost * times;
+    timeline.engineBusy[recipe.engine] += recipe.cost * times;
     timeline.times.back() = {end - recipe.cost, end};
   }
   if (entry.phase == Phase::Start)
@@ -228,15 +225,13 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
   return absl::OkStatus();
 }
 
-void Layout::layDone(const Execution &entry, int64_t times) {
+void Layout::layDone(const Execution &entry) {
   int64_t end = workEnd[entry.work];
   if (end == kIdle) {
     timeline.isIdle.back() = 1;
     return;
   }
-  timeline.engines[kComputeEngine].waits +=
-      times *
-      clock.finish(end, problem.touchesDevice(problem.recipes[entry.recipe]));
+  clock.finish(end, problem.touchesDevice(problem.recipes[entry.recipe]));
   timeline.times.back().end = clock.now();
 }
 

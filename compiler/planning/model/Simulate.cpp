@@ -136,8 +136,7 @@ absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
   profile.peakMoment = device.peakMoment;
   for (const SpaceUse &space : timeline->spaces)
     profile.spacePeakBytes.push_back(space.peakBytes);
-  for (const EngineUse &engine : timeline->engines)
-    profile.engineBusy.push_back(engine.busy);
+  profile.engineBusy = std::move(timeline->engineBusy);
   profile.makespan = timeline->makespan;
   if (!profile.moments.empty())
     countClasses(problem, solution, *timeline, profile);

@@ -120,11 +120,3 @@ Timeline::crossingBytes(std::span<const int64_t> bytesOfValue) const {
     across[t] += across[t - 1];
   return across;
 }
-
-std::vector<int32_t> tmc::planning::latestInstances(const Timeline &timeline,
-                                                    size_t numValues) {
-  std::vector<int32_t> latest(numValues, kNone);
-  for (size_t i = 0; i < timeline.instances.size(); ++i)
-    latest[timeline.instances[i].value] = int32_t(i);
-  return latest;
-}

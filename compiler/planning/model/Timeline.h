@@ -65,12 +65,6 @@ struct SpaceUse {
   size_t peakMoment = 0; // The first moment of the peak.
 };
 
-/// Work of one engine.
-struct EngineUse {
-  int64_t busy = 0;  // Cost units, each trip counted.
-  int64_t waits = 0; // Time that compute waits at Dones.
-};
-
 /// Cost units [begin, end).
 struct TimeSpan {
   int64_t begin = 0, end = 0;
@@ -133,19 +127,6 @@ public:
     return std::span(uses).subspan(useBegin[instance],
                                    useBegin[instance + 1] - useBegin[instance]);
   }
-  /// Calls `visit(instance, from, to)` for each gap: the moments strictly
-  /// between `from` and `to` don't need the instance. Adjacent moments have no
-  /// gap. Only for lists without work, whose reads have no length.
-  template <typename Visit> void forEachGap(Visit &&visit) const {
-    for (int32_t i = 0; i < int32_t(instances.size()); ++i) {
-      int32_t from = instances[i].begin;
-      for (int32_t use : usesOf(i)) {
-        if (use - from > 1)
-          visit(i, from, use);
-        from = use;
-      }
-    }
-  }
   /// Bytes alive at each moment, without workspaces; bytes shared by overwrites
   /// (`Instance::storageOf`) count once.
   std::vector<int64_t> liveBytes(std::span<const int64_t> bytesOfValue) const;
@@ -156,8 +137,9 @@ public:
   // Only for a solution's list.
 
   std::vector<Profile::Moment> moments;
-  std::vector<SpaceUse> spaces;   // By `Problem::spaces`.
-  std::vector<EngineUse> engines; // By `Problem::engines`.
+  std::vector<SpaceUse> spaces; // By `Problem::spaces`.
+  /// Cost of the work of each engine, each trip counted.
+  std::vector<int64_t> engineBusy;
   int64_t makespan = 0;
   /// When each moment's execution runs, from the beginning of its trip. For a
   /// Done: from when compute arrives until it continues.
@@ -173,10 +155,6 @@ private:
   std::vector<int32_t> lengths; // Per moment; empty if all are 0.
   int32_t last = 0;             // `endOf` the moment being added.
 };
-
-/// The latest instance of each value, or kNone if it is never written.
-std::vector<int32_t> latestInstances(const Timeline &timeline,
-                                     size_t numValues);
 
 /// Lays out `solution`; an error names the first rule of Problem.h that it
 /// breaks (except R4 and R13, which `simulate` checks). Taken overwrites and

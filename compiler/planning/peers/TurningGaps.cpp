@@ -91,16 +91,18 @@ void TurningGaps::readTimeline(const Timeline &timeline,
       continue;
     madeAt[instance.value] = size_t(instance.begin - first);
     lastUse[instance.value] = madeAt[instance.value];
-    for (int32_t use : timeline.usesOf(int32_t(i)))
-      if (use < end)
-        lastUse[instance.value] = size_t(use - first);
+    // Adjacent moments have no gap.
+    const int32_t turning = first + int32_t(turn);
+    int32_t from = instance.begin;
+    for (int32_t use : timeline.usesOf(int32_t(i))) {
+      if (use >= end)
+        break;
+      lastUse[instance.value] = size_t(use - first);
+      if (use - from > 1 && from < turning && use >= turning)
+        isGap[instance.value] = 1;
+      from = use;
+    }
   }
-  timeline.forEachGap([&](int32_t i, int32_t from, int32_t to) {
-    const Instance &instance = timeline.instances[i];
-    if (instance.begin >= first && from < first + int32_t(turn) &&
-        to >= first + int32_t(turn) && to < end)
-      isGap[instance.value] = 1;
-  });
 }
 
 /// Cost of v's kernel and of the kernels of inputs that are dropped.

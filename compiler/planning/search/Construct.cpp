@@ -29,7 +29,9 @@ public:
     last.assign(values, -1);
     memo.assign(values, {-1, 0, kNone});
     timeline = timelineOf(linear, ownExecutions(linear));
-    instance = latestInstances(timeline, values);
+    instance.assign(values, kNone);
+    for (size_t i = 0; i < timeline.instances.size(); ++i)
+      instance[timeline.instances[i].value] = int32_t(i);
     nextUse.assign(values, 0);
     ownCost.assign(values, std::numeric_limits<double>::infinity());
     for (size_t v = 0; v < values; ++v)
@@ -144,7 +146,7 @@ private:
   std::vector<int32_t> last; // Stage at which a value was last alive.
   std::vector<Memo> memo;
   Timeline timeline;             // With all values held.
-  std::vector<int32_t> instance; // Per value.
+  std::vector<int32_t> instance; // Per value: the latest, or kNone.
   std::vector<int32_t> nextUse;  // Per value, index into its uses.
   std::vector<double> ownCost;
   std::vector<Schedule::Clone> clones;

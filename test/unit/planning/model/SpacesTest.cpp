@@ -24,6 +24,11 @@ Timeline layOut(const SpaceProblem &w, const Solution &solution) {
   return t.ok() ? *std::move(t) : Timeline();
 }
 
+/// How long moment `t` takes; of a Done, how long compute waits there.
+int64_t lengthAt(const Timeline &timeline, size_t t) {
+  return timeline.times[t].end - timeline.times[t].begin;
+}
+
 /// f1 makes a, f2 b, f3 c; g3 reads c, g1 reads a.
 SpaceProblem chain() {
   SpaceProblem w;
@@ -58,10 +63,11 @@ TEST(Spaces, MovesRunBesideComputeAndItWaitsAtTheirDones) {
   Timeline t = layOut(w, w.list("f1 stash( f2 )stash f3 fetch( g3 )fetch g1"));
   // f1 0-10, f2 10-20, the stash 10-25, f3 25-35, g3 35-45, fetch 35-50.
   EXPECT_EQ(t.makespan, 60);
-  EXPECT_EQ(t.engines[kCompute].busy, 50);
-  EXPECT_EQ(t.engines[kCompute].waits, 10);
-  EXPECT_EQ(t.engines[kD2H].busy, 15);
-  EXPECT_EQ(t.engines[kH2D].busy, 15);
+  EXPECT_EQ(t.engineBusy[kCompute], 50);
+  EXPECT_EQ(lengthAt(t, 3), 5); // Compute waits for the stash,
+  EXPECT_EQ(lengthAt(t, 7), 5); // and for the fetch.
+  EXPECT_EQ(t.engineBusy[kD2H], 15);
+  EXPECT_EQ(t.engineBusy[kH2D], 15);
   EXPECT_EQ(t.spaces[kDevice].liveBytes,
             (Row{100, 100, 130, 130, 37, 107, 108, 101, 102}));
   EXPECT_EQ(t.spaces[kHost].liveBytes,
@@ -81,7 +87,8 @@ TEST(Spaces, WorkReadsWhatOtherWorkIsStillMaking) {
   // `out` begins at 25, when the stash ends, and nobody on the device waits.
   Timeline t = layOut(w, w.list("f1 stash( out( f2 )stash f3 g3 g1 )out"));
   EXPECT_EQ(t.makespan, 65);
-  EXPECT_EQ(t.engines[kCompute].waits, 5);
+  EXPECT_EQ(lengthAt(t, 4), 5); // The stash's Done.
+  EXPECT_EQ(lengthAt(t, 8), 0);
   EXPECT_EQ(errorOf(w, "f1 stash( f2 fetch( )stash )fetch f3 g3 g1"),
             "'fetch' writes 'a' while other work reads or writes it");
   EXPECT_EQ(errorOf(w, "f1 f2 f3 g3 stash( )stash fetch( g1 )fetch"),
@@ -158,8 +165,9 @@ TEST(Spaces, TheHostUpdatesInPlaceFromStartThroughDone) {
   s.homes = {w.id("m@host")};
   Timeline t = layOut(w, s);
   EXPECT_EQ(t.makespan, 65);
-  EXPECT_EQ(t.engines[kHostEngine].busy, 50);
-  EXPECT_EQ(t.engines[kCompute].waits, 5); // For `down` alone.
+  EXPECT_EQ(t.engineBusy[kHostEngine], 50);
+  EXPECT_EQ(lengthAt(t, 2), 5); // Compute waits for `down` alone.
+  EXPECT_EQ(lengthAt(t, 4), 0);
   EXPECT_EQ(t.spaces[kDevice].liveBytes, (Row{10, 10, 10, 0, 0}));
   EXPECT_EQ(t.spaces[kHost].liveBytes, (Row{100, 110, 110, 113, 113}));
 
@@ -245,8 +253,8 @@ TEST(Spaces, AFirstTripsNothingIsMovedInNoTime) {
   Timeline t = layOut(w, s);
   // The first trip has no fetch: 10 + 10 + 15, then 2 x (10 + 15 + 10 + 15).
   EXPECT_EQ(t.makespan, 10 + 35 + 2 * 50 + 15 + 10);
-  EXPECT_EQ(t.engines[kH2D].busy, 2 * 15 + 15);
-  EXPECT_EQ(t.engines[kD2H].busy, 3 * 15);
+  EXPECT_EQ(t.engineBusy[kH2D], 2 * 15 + 15);
+  EXPECT_EQ(t.engineBusy[kD2H], 3 * 15);
   EXPECT_EQ(t.spaces[kHost].liveBytes,
             (Row{0,  0,  0,  0,  0,  40, 40, 40, 40, 40, 0,
                  40, 40, 40, 40, 40, 0,  40, 40, 40, 40, 0}));

@@ -41,21 +41,30 @@ TEST(Timeline, OfAChainByHand) {
   Timeline t = *timelineOf(p, baseSolution(p));
   ASSERT_EQ(t.size(), 4u);
   std::vector<std::tuple<ValueId, int32_t, int32_t>> lives, gaps;
+  auto findGaps = [&] { // From each touch to the next read, beyond neighbours.
+    gaps.clear();
+    for (size_t i = 0; i < t.instances.size(); ++i) {
+      int32_t from = t.instances[i].begin;
+      for (int32_t use : t.usesOf(int32_t(i))) {
+        if (use - from > 1)
+          gaps.push_back({t.instances[i].value, from, use});
+        from = use;
+      }
+    }
+  };
   for (const Instance &i : t.instances)
     lives.push_back({i.value, i.begin, i.last});
   using List = std::vector<std::tuple<ValueId, int32_t, int32_t>>;
   EXPECT_EQ(lives, (List{{0, 0, 3}, {1, 1, 2}, {2, 2, 3}, {3, 3, 3}}));
-  t.forEachGap([&](int32_t instance, int32_t from, int32_t to) {
-    gaps.push_back({t.instances[instance].value, from, to});
-  });
+  findGaps();
   // b and c are used right after their production: no gap to break.
   EXPECT_EQ(gaps, (List{{0, 1, 3}}));
   ASSERT_EQ(t.spaces.size(), 1u);
   EXPECT_EQ(t.spaces[kDeviceSpace].liveBytes,
             (std::vector<int64_t>{100, 200, 300, 300}));
   EXPECT_EQ(t.spaces[kDeviceSpace].peakMoment, 2u);
-  ASSERT_EQ(t.engines.size(), 1u);
-  EXPECT_EQ(t.engines[kComputeEngine].busy, 12);
+  ASSERT_EQ(t.engineBusy.size(), 1u);
+  EXPECT_EQ(t.engineBusy[kComputeEngine], 12);
 
   // a recomputed before d: a second instance, and only c waits for d.
   Solution recomputed = baseSolution(p);
@@ -65,11 +74,8 @@ TEST(Timeline, OfAChainByHand) {
   EXPECT_EQ(t.instances.size(), 5u);
   EXPECT_EQ(t.spaces[kDeviceSpace].liveBytes,
             (std::vector<int64_t>{100, 200, 200, 200, 300}));
-  EXPECT_EQ(t.engines[kComputeEngine].busy, 15);
-  gaps.clear();
-  t.forEachGap([&](int32_t instance, int32_t from, int32_t to) {
-    gaps.push_back({t.instances[instance].value, from, to});
-  });
+  EXPECT_EQ(t.engineBusy[kComputeEngine], 15);
+  findGaps();
   EXPECT_EQ(gaps, (List{{2, 2, 4}}));
 }
 
@@ -84,7 +90,7 @@ TEST(Timeline, CountsWhatTheVerifierCounts) {
     Timeline t = *timelineOf(p, base);
     Claim claim = *measure(p, base);
     EXPECT_EQ(t.spaces[kDeviceSpace].peakBytes, claim.peakBytes);
-    EXPECT_EQ(t.engines[kComputeEngine].busy, claim.cost);
+    EXPECT_EQ(t.engineBusy[kComputeEngine], claim.cost);
     // An instance's last read is its last use.
     for (int32_t k = 0; k < int32_t(t.instances.size()); ++k)
       if (std::span<const int32_t> uses = t.usesOf(k); !uses.empty()) {
