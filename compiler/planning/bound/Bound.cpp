@@ -128,10 +128,8 @@ Certificate tmc::planning::prove(const Problem &problem,
 
 int64_t tmc::planning::impossibleBelowInOrder(const GapModel &model) {
   const std::vector<int64_t> floor = relax(model).floor;
-  int64_t most = 0;
-  for (int64_t bytes : floor)
-    most = std::max(most, bytes);
-  return most + model.problem.reservedBytes;
+  return (floor.empty() ? 0 : std::ranges::max(floor)) +
+         model.problem.reservedBytes;
 }
 
 int64_t tmc::planning::impossibleBelow(const Problem &problem) {

@@ -232,11 +232,8 @@ private:
   }
 
   bool reads(int32_t row, ValueId value) const {
-    if (size_t(row) >= out.rows.size())
-      return false;
-    const std::vector<ValueId> &list =
-        problem.recipes[out.rows[row].recipe].reads;
-    return std::find(list.begin(), list.end(), value) != list.end();
+    return size_t(row) < out.rows.size() &&
+           isRead(problem.recipes[out.rows[row].recipe], value);
   }
 
   void decideGaps() {

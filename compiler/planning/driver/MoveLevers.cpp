@@ -45,10 +45,10 @@ private:
     const Profile::Moment &m = timeline.moments[t];
     return problem.recipes[solution.segments[m.segment][m.index].recipe];
   }
-  bool isOnHost(const Recipe &recipe) const { return problem.isBeside(recipe); }
   Lever leverOfRecipe(const Recipe &recipe) const {
-    return isOnHost(recipe) ? Optimizer
-                            : leverOf[problem.contentOf(recipe.reads[0])];
+    return problem.isBeside(recipe)
+               ? Optimizer
+               : leverOf[problem.contentOf(recipe.reads[0])];
   }
 
   void sortContents() {
@@ -61,7 +61,7 @@ private:
         leverOf[v] = Optimizer;
     // Content that is away for an update on the host counts as the optimizer's.
     for (size_t t = 0; t < timeline.size(); ++t)
-      if (isOnHost(recipeAt(t)))
+      if (problem.isBeside(recipeAt(t)))
         for (int32_t i : timeline.readsAt(t))
           if (i != kNone) {
             ValueId content = problem.contentOf(timeline.instances[i].value);
@@ -162,14 +162,14 @@ int64_t Reckoning::peakUpTo(int end) const {
 absl::StatusOr<int64_t> Reckoning::timeUpTo(int end) const {
   Problem priced = problem;
   for (Recipe &recipe : priced.recipes)
-    if ((isOnHost(recipe) || problem.isMove(recipe)) &&
+    if ((problem.isBeside(recipe) || problem.isMove(recipe)) &&
         leverOfRecipe(recipe) >= end)
       recipe.cost = 0;
   int64_t onDevice = 0; // Time of the host's updates, if on the device.
   for (size_t s = 0; s < solution.segments.size() && end <= Optimizer; ++s)
     for (const Execution &e : solution.segments[s]) {
       if (e.phase == Phase::Done || e.instruction == kNone ||
-          !isOnHost(problem.recipes[e.recipe]))
+          !problem.isBeside(problem.recipes[e.recipe]))
         continue;
       int64_t least = -1;
       for (RecipeId r : problem.instructions[e.instruction].recipes)

@@ -8,6 +8,7 @@
 #include "compiler/planning/moves/Moves.h"
 #include "compiler/planning/moves/UpdateGroups.h"
 #include "compiler/planning/peers/OffloadRules.h"
+#include "compiler/planning/search/Order.h"
 
 #include <algorithm>
 #include <chrono>
@@ -73,8 +74,7 @@ public:
       return failure;
     best.stats.tried = tried;
     best.baseCost = baseCost(problem);
-    for (const Segment &segment : problem.segments)
-      best.orders.push_back(segment.instructions);
+    best.orders = programOrders(problem);
     best.stats.recomputedExecutions = recomputedExecutions(best.solution);
     best.stats.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
@@ -161,15 +161,12 @@ private:
   /// Whether a plan is sought with every row: for small problems, as long as
   /// nothing fits, and far from the bound.
   bool isThorough() const { return isSmall || isFar || !best.feasible; }
-  bool isFarFromProven() const {
-    return canGain(best.certificate.provenCost +
-                   best.certificate.provenCost / kFarPart);
-  }
 
   /// Sets `isFar`: whether the best plan is far from the bound.
   void lookHowFar() {
+    const int64_t proven = best.certificate.provenCost;
     isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
-            isFarFromProven();
+            canGain(proven + proven / kFarPart);
   }
 
   SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {

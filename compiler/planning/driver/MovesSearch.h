@@ -11,8 +11,7 @@
 //   - *A price* for each second of a link, and *free bytes* for transfers in
 //     progress.
 //   - The device's plan with both (`moves/Projection.h`, `solve`), and its
-//   moves
-//     (`moves/Moves.h`).
+//     moves (`moves/Moves.h`).
 //
 // Values for which the host has no room go on to a file, if there is one
 // (`moves/FileMoves.h`): each plan decides this by the host's bytes.

@@ -5,6 +5,7 @@
 #include "compiler/planning/driver/Search.h"
 #include "compiler/planning/model/Verify.h"
 #include "compiler/planning/search/Beam.h"
+#include "compiler/planning/search/Order.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -45,8 +46,7 @@ private:
   static Plan withOrders(const Problem &problem) {
     Plan plan;
     plan.baseCost = baseCost(problem);
-    for (const Segment &segment : problem.segments)
-      plan.orders.push_back(segment.instructions);
+    plan.orders = programOrders(problem);
     return plan;
   }
   bool isPossible() const { return limit >= search.impossible; }

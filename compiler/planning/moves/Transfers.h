@@ -10,9 +10,8 @@
 //     one after the other, and *copies* of values that stay on the device (a
 //     parameter that the host updates) whenever it is idle.
 //   - *The link to the device* takes kernels' inputs as late as the links
-//   allow,
-//     in the order in which they are wanted, and *returns* of contents that the
-//     host has updated whenever it is idle.
+//     allow, in the order in which they are wanted, and *returns* of contents
+//     that the host has updated whenever it is idle.
 //   - *Work on the host* starts where its copies are done, one after the other.
 //
 //     d2h    [stash a1][copy w1][stash a2]      [gradient][gradient]
