@@ -186,15 +186,11 @@ private:
   /// Reads the options. Texts that can't be read are other passes' errors.
   LogicalResult parse() {
     auto parsedRule = OptimizerRule::create(optimizer);
-    auto parsedSpec = PrecisionSpec::parse(precision);
     if (parsedRule)
       rule = std::move(*parsedRule);
     else
       llvm::consumeError(parsedRule.takeError());
-    if (parsedSpec)
-      spec = std::move(*parsedSpec);
-    else
-      llvm::consumeError(parsedSpec.takeError());
+    spec = PrecisionSpec::ifValid(precision);
     return success(rule && spec);
   }
 

@@ -60,6 +60,8 @@ class PrecisionSpec {
 public:
   /// The specification of `text`, or a message that explains the error.
   static llvm::Expected<PrecisionSpec> parse(llvm::StringRef text);
+  /// The same; null where there is an error.
+  static std::optional<PrecisionSpec> ifValid(llvm::StringRef text);
 
   struct Choice {
     mlir::Type type;

@@ -155,20 +155,21 @@ bool PrecisionSpec::mayUseTensorCores() const {
          });
 }
 
-/// The answer of `ask` for a specification; false for an invalid one.
-static bool askOf(StringRef text, bool (PrecisionSpec::*ask)() const) {
-  llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(text);
+std::optional<PrecisionSpec> PrecisionSpec::ifValid(StringRef text) {
+  llvm::Expected<PrecisionSpec> spec = parse(text);
   if (spec)
-    return ((*spec).*ask)();
+    return *std::move(spec);
   llvm::consumeError(spec.takeError());
-  return false;
+  return std::nullopt;
 }
 
 bool mayBeFP16(StringRef text) {
-  return askOf(text, &PrecisionSpec::mayBeFP16);
+  std::optional<PrecisionSpec> spec = PrecisionSpec::ifValid(text);
+  return spec && spec->mayBeFP16();
 }
 bool mayUseTensorCores(StringRef text) {
-  return askOf(text, &PrecisionSpec::mayUseTensorCores);
+  std::optional<PrecisionSpec> spec = PrecisionSpec::ifValid(text);
+  return spec && spec->mayUseTensorCores();
 }
 
 std::vector<Scaling> PrecisionSpec::scalings() const {
