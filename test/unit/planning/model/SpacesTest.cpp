@@ -80,6 +80,42 @@ TEST(Spaces, ATailThatNobodyWaitsForStillCounts) {
   EXPECT_EQ(layOut(w, w.list("f1 f2 f3 g3 stash( g1 )stash")).makespan, 55);
 }
 
+TEST(Spaces, FastestMovesOfTwoSpaces) {
+  SpaceProblem w = chain();
+  w.form("a@file", "a", kFile);
+  w.move("quick stash", "a", "a@host", kD2H, 5);
+  w.move("slow fetch", "a@host", "a", kH2D, 40);
+  w.move("write", "a@host", "a@file", kWrite, 7);
+  w.move("read", "a@file", "a@host", kRead, 9);
+  const ValueId a = w.id("a"), b = w.id("b"), onHost = w.id("a@host");
+  const FastestMoves device = fastestMoves(w.p, kDevice);
+  EXPECT_EQ(device.in[a], w.recipeId("fetch"));
+  EXPECT_EQ(device.out[a], w.recipeId("quick stash"));
+  EXPECT_EQ(device.in[b], kNone);
+  EXPECT_EQ(device.out[onHost], kNone);
+  const FastestMoves file = fastestMoves(w.p, kHost, kFile);
+  EXPECT_EQ(file.in[onHost], w.recipeId("read"));
+  EXPECT_EQ(file.out[onHost], w.recipeId("write"));
+  EXPECT_EQ(file.out[a], kNone);
+}
+
+TEST(Spaces, BudgetsCountReservedBytes) {
+  SpaceProblem w = chain();
+  w.p.reservedBytes = 30;
+  w.p.spaces[kDevice].budgetBytes = 100;
+  w.p.spaces[kHost].budgetBytes = 50;
+  w.p.spaces[kHost].reservedBytes = 60;
+  EXPECT_EQ(w.p.liveLimitOf(kDevice), 70);
+  EXPECT_EQ(w.p.liveLimitOf(kHost), 0); // Reserved bytes alone exceed it.
+  EXPECT_EQ(w.p.liveLimitOf(kFile), -1);
+  EXPECT_FALSE(fitsBudgets(w.p, {70, 0, 1'000}));
+  w.p.spaces[kHost].reservedBytes = 10;
+  EXPECT_TRUE(fitsBudgets(w.p, {70, 40, 1'000}));
+  EXPECT_FALSE(fitsBudgets(w.p, {70, 41, 1'000}));
+  EXPECT_FALSE(fitsBudgets(w.p, {71, 40, 1'000}));
+  EXPECT_TRUE(fitsBudgets(w.p, {71, 40, 1'000}, kHost));
+}
+
 TEST(Spaces, WorkReadsWhatOtherWorkIsStillMaking) {
   SpaceProblem w = chain();
   w.form("a@file", "a", kFile);
