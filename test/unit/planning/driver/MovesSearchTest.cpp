@@ -105,6 +105,31 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallProblems) {
   EXPECT_GE(seen.optimal, seen.instances * 99 / 100);
 }
 
+TEST(SpaceSearch, EndsAtAnError) {
+  Random random(58);
+  int64_t asked = 0;
+  for (int i = 0; i < 50; ++i) {
+    SpaceProblem w = randomSpaces(random, i % 2);
+    w.p.spaces[0].budgetBytes =
+        simulate(w.p, baseSolution(w.p))->peakBytes * 3 / 4;
+    for (const absl::Status &status :
+         {absl::InternalError("broken"), absl::UnimplementedError("")}) {
+      bool isAsked = false;
+      absl::StatusOr<Plan> plan =
+          solveMoves(w.p, {.exact = [&](const Problem &, int64_t)
+                               -> absl::StatusOr<std::optional<MovedPlan>> {
+                       isAsked = true;
+                       return status;
+                     }});
+      asked += isAsked;
+      // The optimum may decline a problem.
+      const bool fails = isAsked && !absl::IsUnimplemented(status);
+      EXPECT_EQ(plan.status(), fails ? status : absl::OkStatus());
+    }
+  }
+  EXPECT_GT(asked, 20);
+}
+
 TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
   constexpr const char *kRules[] = {"oldest-first", "knapsack", "chain"};
   int64_t plans = 0, alone = 0, won = 0, ruled[3] = {}, wonFrom[3] = {};

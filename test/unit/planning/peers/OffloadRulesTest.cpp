@@ -3,10 +3,12 @@
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Verify.h"
+#include "compiler/planning/peers/TurningGaps.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -138,3 +140,34 @@ TEST(OffloadRules, RecomputeEachBlockOfEachSegmentAndUpdateOnTheHost) {
 }
 
 } // namespace
+
+TEST(TurningGaps, AReadRightBehindTheTurnHasNoGap) {
+  for (int between : {0, 1}) {
+    Problem p;
+    const SegmentId s = p.addSegment("step");
+    auto add = [&](int64_t bytes, std::vector<ValueId> reads, int64_t scratch) {
+      Value v;
+      v.name = "v";
+      v.bytes = bytes;
+      const ValueId made = p.addValue(v);
+      Recipe r;
+      r.name = "kernel";
+      r.reads = std::move(reads);
+      r.writes = {made};
+      r.cost = 10;
+      r.workspaceBytes = scratch;
+      r.recomputable = true;
+      p.addInstruction(s, std::move(r));
+      return made;
+    };
+    const ValueId first = add(100, {}, 50); // The most bytes.
+    for (int i = 0; i < between; ++i)
+      add(1, {}, 0);
+    add(1, {first}, 0);
+    const Projection projection =
+        *project(p, plainChoice(p), std::numeric_limits<double>::infinity());
+    const TurningGaps gaps(p, projection);
+    EXPECT_EQ(gaps.turn, 1u);
+    EXPECT_EQ(gaps.items.size(), size_t(between));
+  }
+}
