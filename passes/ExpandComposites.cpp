@@ -155,7 +155,9 @@ struct Channels {
   }
   /// (x - mean) / deviation
   Value normalized(Value x, Value mean, Value rstd) const {
-    return mul(b, loc, sub(b, loc, widened(x), along(mean)), along(rstd));
+    Value wide = widened(x), centre = along(mean);
+    Value centred = sub(b, loc, wide, centre), slope = along(rstd);
+    return mul(b, loc, centred, slope);
   }
 };
 
@@ -190,20 +192,21 @@ struct ExpandBatchNormGrad : OpRewritePattern<BatchNormGradOp> {
     Channels channels(b, loc, op.getInput(), op.getScale(),
                       op.getChannelsLast());
     // The sums and dx are two kernels: each of them widens what it reads.
-    auto widened = [&] {
-      return std::pair(
-          channels.widened(op.getGrad()),
-          channels.normalized(op.getInput(), op.getMean(), op.getRstd()));
+    auto grad = [&] { return channels.widened(op.getGrad()); };
+    auto input = [&] {
+      return channels.normalized(op.getInput(), op.getMean(), op.getRstd());
     };
-    auto [summed, factor] = widened();
+    Value summed = grad(), normal = input();
     Value dshift = channels.sum(summed);
-    Value dscale = channels.sum(mul(b, loc, summed, factor));
-    auto [g, x] = widened();
-    Value slope = mul(b, loc, x, channels.along(dscale));
-    Value average = scale(b, loc, add(b, loc, channels.along(dshift), slope),
-                          1.0 / double(channels.valuesPerChannel()));
-    Value steep = mul(b, loc, channels.along(op.getScale()),
-                      channels.along(op.getRstd()));
+    Value dscale = channels.sum(mul(b, loc, summed, normal));
+    Value g = grad(), x = input();
+    Value level = channels.along(dshift), slope = channels.along(dscale);
+    Value total = add(b, loc, level, mul(b, loc, x, slope));
+    Value average =
+        scale(b, loc, total, 1.0 / double(channels.valuesPerChannel()));
+    Value scales = channels.along(op.getScale());
+    Value rstds = channels.along(op.getRstd());
+    Value steep = mul(b, loc, scales, rstds);
     Value dx = mul(b, loc, steep, sub(b, loc, g, average));
     b.replaceOp(op, {channels.rounded(dx), dscale, dshift});
     return success();
