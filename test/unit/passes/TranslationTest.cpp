@@ -74,7 +74,12 @@ TEST(Translation, ExpandComposites) {
   Validation v;
   v.prepare = kStep;
   v.pipeline = "tmc-expand-composites";
-  validateNarrowToo(v);
+  validate(v);
+  // The steps of a batch norm are rounded to f32, so its result in 16 bits may
+  // be the next number.
+  v.options.narrow = true;
+  v.tolerance = 0x1p-6;
+  validate(v);
 }
 
 TEST(Translation, FoldIntoKernels) {
