@@ -25,11 +25,18 @@ Transfers::Transfers(const Problem &whole,
     begin[e + 1] = begin[e] + std::max<int64_t>(0, this->costs[e]);
 }
 
+std::vector<Transfer> Transfers::Queue::sorted() const {
+  std::vector<Transfer> made;
+  made.reserve(all.size());
+  for (int32_t i : order)
+    made.push_back(all[i]);
+  return made;
+}
+
 int64_t Transfers::place(bool isEager) {
-  workEnd.assign(works.size(), kNever);
-  fetchStart.assign(fetches.size(), -1);
+  host.ends.assign(works.size(), kNever);
+  in.ends.assign(fetches.size(), -1);
   std::vector<Transfer> best[3];
-  std::vector<int32_t> queues[3];
   int64_t least = kNever;
   int idle = 0;
   for (int i = 0; i < kRounds && idle < kIdleRounds; ++i) {
@@ -37,23 +44,14 @@ int64_t Transfers::place(bool isEager) {
     const int64_t makespan = takeTimes();
     if (makespan < least) {
       least = makespan, idle = 0;
-      best[0] = stashes, best[1] = fetches, best[2] = works;
-      queues[0] = outQueue, queues[1] = inQueue, queues[2] = hostQueue;
+      best[0] = out.sorted(), best[1] = in.sorted(), best[2] = host.sorted();
     } else {
       ++idle;
     }
   }
-  auto sorted = [](const std::vector<Transfer> &all,
-                   const std::vector<int32_t> &queue) {
-    std::vector<Transfer> made;
-    made.reserve(all.size());
-    for (int32_t i : queue)
-      made.push_back(all[i]);
-    return made;
-  };
-  stashes = sorted(best[0], queues[0]);
-  fetches = sorted(best[1], queues[1]);
-  works = sorted(best[2], queues[2]);
+  stashes = std::move(best[0]);
+  fetches = std::move(best[1]);
+  works = std::move(best[2]);
   return least;
 }
 
@@ -81,7 +79,7 @@ void Transfers::take(size_t from, size_t to, int64_t bytes) {
 /// Each stash begins as soon as its value is made and the link is free; a copy
 /// begins where the link is idle, or where its work needs it.
 void Transfers::placeStashes() {
-  outQueue.clear();
+  out.order.clear();
   std::vector<size_t> wanted(stashes.size());
   std::vector<int32_t> copies;
   for (size_t i = 0; i < stashes.size(); ++i)
@@ -97,7 +95,7 @@ void Transfers::placeStashes() {
     t.start = place = std::max(start, place);
     now = std::max(now, begin[t.start]) + whole.recipes[t.recipe].cost;
     wanted[i] = std::min(entryAt(now), t.end);
-    outQueue.push_back(i);
+    out.order.push_back(i);
   };
   auto mostOf = [&](const Transfer &t) {
     return std::max(t.first, works[t.work].first);
@@ -128,10 +126,10 @@ void Transfers::placeStashes() {
       stashedAt[t.value] = std::min(stashedAt[t.value], t.first);
   // The last first: one that must end early makes earlier ones end early too.
   size_t latest = places;
-  for (size_t k = outQueue.size(); k-- > 0;) {
-    Transfer &t = stashes[outQueue[k]];
+  for (size_t k = out.order.size(); k-- > 0;) {
+    Transfer &t = stashes[out.order[k]];
     size_t end = std::min(
-        {wanted[outQueue[k]], latest, t.nextWrite, stashedAt[t.value]});
+        {wanted[out.order[k]], latest, t.nextWrite, stashedAt[t.value]});
     if (t.isIdle)
       end = std::min(end, works[t.work].last);
     end = std::max(end, t.start);
@@ -143,11 +141,11 @@ void Transfers::placeStashes() {
     t.done = done;
     latest = std::min(latest, done);
   }
-  for (size_t k = 0; k < outQueue.size(); ++k) { // Not before its own start.
-    Transfer &t = stashes[outQueue[k]];
+  for (size_t k = 0; k < out.order.size(); ++k) { // Not before its own start.
+    Transfer &t = stashes[out.order[k]];
     t.done = std::max(t.done, t.start);
     if (k)
-      t.done = std::max(t.done, stashes[outQueue[k - 1]].done);
+      t.done = std::max(t.done, stashes[out.order[k - 1]].done);
   }
 }
 
@@ -158,11 +156,11 @@ void Transfers::placeWorks() {
   for (const Transfer &t : stashes)
     if (t.isIdle)
       works[t.work].start = std::max(works[t.work].start, t.done);
-  hostQueue.resize(works.size());
+  host.order.resize(works.size());
   for (size_t i = 0; i < works.size(); ++i)
-    hostQueue[i] = int32_t(i);
+    host.order[i] = int32_t(i);
   std::stable_sort(
-      hostQueue.begin(), hostQueue.end(),
+      host.order.begin(), host.order.end(),
       [&](int32_t a, int32_t b) { return works[a].start < works[b].start; });
   for (Transfer &t : works)
     t.done = t.end;
@@ -216,21 +214,21 @@ void Transfers::placeReturns() {
       returns.push_back(int32_t(i));
   std::stable_sort(returns.begin(), returns.end(), [&](int32_t a, int32_t b) {
     const Transfer &x = works[fetches[a].work], &y = works[fetches[b].work];
-    return std::pair(workEnd[fetches[a].work], x.start) <
-           std::pair(workEnd[fetches[b].work], y.start);
+    return std::pair(host.ends[fetches[a].work], x.start) <
+           std::pair(host.ends[fetches[b].work], y.start);
   });
-  inQueue.clear();
+  in.order.clear();
   int64_t now = 0;
   size_t next = 0, place = 0;
   auto add = [&](int32_t i, size_t start) {
     Transfer &t = fetches[i];
     t.start = place = std::max({start, place, t.begin});
-    inQueue.push_back(i);
+    in.order.push_back(i);
   };
   auto addReturn = [&](size_t most) {
     const int32_t i = returns[next++];
     const Transfer &t = fetches[i];
-    const int64_t from = std::max(now, workEnd[t.work]);
+    const int64_t from = std::max(now, host.ends[t.work]);
     const size_t least = std::max({t.last, works[t.work].start, t.begin});
     add(i, std::clamp(entryAt(from), least, std::max(least, most)));
     now = std::max(now, from) + whole.recipes[t.recipe].cost;
@@ -239,12 +237,13 @@ void Transfers::placeReturns() {
     const Transfer &t = fetches[i];
     if (t.isIdle)
       continue;
-    const int64_t from =
-        std::max(now, fetchStart[i] >= 0 ? fetchStart[i] : begin[t.start]);
+    const int64_t from = std::max(
+        now, in.ends[i] >= 0 ? in.ends[i] - whole.recipes[t.recipe].cost
+                             : begin[t.start]);
     auto goesBefore = [&](const Transfer &r) {
       return r.end < t.begin ||
              (std::max(r.last, works[r.work].start) <= t.start &&
-              std::max(now, workEnd[r.work]) + whole.recipes[r.recipe].cost <=
+              std::max(now, host.ends[r.work]) + whole.recipes[r.recipe].cost <=
                   from);
     };
     while (next < returns.size() && goesBefore(fetches[returns[next]]))
@@ -256,8 +255,8 @@ void Transfers::placeReturns() {
     addReturn(fetches[returns[next]].end);
   // Ends stand in the order of starts.
   size_t latest = places;
-  for (size_t k = inQueue.size(); k-- > 0;) {
-    Transfer &t = fetches[inQueue[k]];
+  for (size_t k = in.order.size(); k-- > 0;) {
+    Transfer &t = fetches[in.order[k]];
     if (t.isIdle)
       t.done = std::min(t.end, latest);
     latest = std::min(latest, t.done);
@@ -270,8 +269,8 @@ void Transfers::placeReturns() {
 
 /// Times at which places are reached in the list (R12); returns the makespan.
 int64_t Transfers::takeTimes() {
-  stashEnd.resize(stashes.size()), fetchStart.resize(fetches.size());
-  workEnd.resize(works.size());
+  for (Queue *queue : {&out, &in, &host})
+    queue->ends.resize(queue->all.size());
   clock.reset();
   int64_t makespan = 0;
   for (size_t s = 0; s < segments.size(); ++s) {
@@ -286,43 +285,35 @@ int64_t Transfers::takeTimes() {
 void Transfers::takeTimes(size_t segment) {
   const size_t first = segment ? segments[segment - 1].end + 1 : 0,
                last = segments[segment].end;
-  auto firstOf = [&](const std::vector<Transfer> &all,
-                     const std::vector<int32_t> &queue) {
-    return size_t(
-        std::partition_point(queue.begin(), queue.end(),
-                             [&](int32_t i) { return all[i].end < first; }) -
-        queue.begin());
+  for (Queue *queue : {&out, &in, &host})
+    queue->started = queue->done =
+        size_t(std::ranges::partition_point(
+                   queue->order,
+                   [&](int32_t i) { return queue->all[i].end < first; }) -
+               queue->order.begin());
+  auto start = [&](Queue &queue, size_t e) {
+    for (; queue.started < queue.order.size(); ++queue.started) {
+      const int32_t i = queue.order[queue.started];
+      if (queue.all[i].start != e)
+        break;
+      const Recipe &recipe = whole.recipes[queue.all[i].recipe];
+      queue.ends[i] = clock.start(recipe) + recipe.cost;
+    }
   };
-  size_t stash = firstOf(stashes, outQueue), fetch = firstOf(fetches, inQueue),
-         work = firstOf(works, hostQueue);
-  size_t stashDone = stash, fetchDone = fetch;
-  auto recipeOf = [&](const Transfer &t) -> const Recipe & {
-    return whole.recipes[t.recipe];
+  auto finish = [&](Queue &queue, size_t e) {
+    for (; queue.done < queue.started; ++queue.done) {
+      const int32_t i = queue.order[queue.done];
+      if (queue.all[i].done != e)
+        break;
+      clock.end(whole.recipes[queue.all[i].recipe], queue.ends[i]);
+    }
   };
-  auto start = [&](const Transfer &t) { return clock.start(recipeOf(t)); };
   for (size_t e = first; e <= last; ++e) {
-    for (; stash < outQueue.size() && stashes[outQueue[stash]].start == e;
-         ++stash) {
-      const int32_t i = outQueue[stash];
-      stashEnd[i] = start(stashes[i]) + recipeOf(stashes[i]).cost;
-    }
-    for (; stashDone < stash && stashes[outQueue[stashDone]].done == e;
-         ++stashDone)
-      clock.end(recipeOf(stashes[outQueue[stashDone]]),
-                stashEnd[outQueue[stashDone]]);
-    for (; work < hostQueue.size() && works[hostQueue[work]].start == e;
-         ++work) {
-      const int32_t i = hostQueue[work];
-      workEnd[i] = start(works[i]) + recipeOf(works[i]).cost;
-    }
-    for (; fetch < inQueue.size() && fetches[inQueue[fetch]].start == e;
-         ++fetch)
-      fetchStart[inQueue[fetch]] = start(fetches[inQueue[fetch]]);
-    for (; fetchDone < fetch && fetches[inQueue[fetchDone]].done == e;
-         ++fetchDone) {
-      const Transfer &t = fetches[inQueue[fetchDone]];
-      clock.end(recipeOf(t), fetchStart[inQueue[fetchDone]] + recipeOf(t).cost);
-    }
+    start(out, e);
+    finish(out, e);
+    start(host, e);
+    start(in, e);
+    finish(in, e);
     begin[e] = clock.compute;
     if (e < places && costs[e] > 0)
       clock.compute += costs[e];

@@ -73,6 +73,14 @@ public:
   int64_t place(bool isEager);
 
 private:
+  /// The transfers of one engine.
+  struct Queue {
+    std::vector<Transfer> &all;
+    std::vector<int32_t> order = {}; // In which the engine runs them.
+    std::vector<int64_t> ends = {};  // Times in the last list.
+    size_t started = 0, done = 0;    // Of `order`, while times are taken.
+    std::vector<Transfer> sorted() const;
+  };
   void round(bool isEager);
   void placeStashes();
   void placeWorks();
@@ -88,10 +96,8 @@ private:
   std::vector<int64_t> costs, live;
   int64_t limit;
   size_t places = 0;
-  /// In the order in which their links run them.
-  std::vector<int32_t> outQueue, inQueue, hostQueue;
+  Queue out{stashes}, in{fetches}, host{works};
   std::vector<int64_t> room, begin; // Per place: bytes; time it is reached.
-  std::vector<int64_t> stashEnd, fetchStart, workEnd; // Times in the last list.
   EngineClock clock;
   std::vector<size_t> stashedAt; // Per content.
 };
