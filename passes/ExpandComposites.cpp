@@ -9,6 +9,7 @@
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/nn/Statistics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -121,63 +122,17 @@ Value Expand<GeluOp>::build(GeluOp op, const Rows &, OpBuilder &b,
   return mul(b, loc, scale(b, loc, x, 0.5), gate);
 }
 
-/// A tensor with channels, widened, and the vectors of its channels.
-struct Channels {
-  OpBuilder &b;
-  Location loc;
-  Type narrow;
-  RankedTensorType type;
-  int64_t dim;
-
-  /// `vector`: one of the op's vectors of channels.
-  Channels(OpBuilder &b, Location loc, Value input, Value vector,
-           bool channelsLast)
-      : b(b), loc(loc), narrow(tensorType(input).getElementType()),
-        type(tensorType(input).clone(tensorType(vector).getElementType())),
-        dim(channelsLast ? type.getRank() - 1 : 1) {}
-
-  Value widened(Value x) const {
-    return convertTo(b, loc, x, type.getElementType());
-  }
-  Value rounded(Value x) const { return convertTo(b, loc, x, narrow); }
-  Value along(Value vector) const {
-    return broadcastTo(b, loc, vector, type, {dim});
-  }
-  Value sum(Value x) const {
-    SmallVector<int64_t> others;
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      if (i != dim)
-        others.push_back(i);
-    return ReduceOp::create(b, loc, x, ReduceKind::Sum, others);
-  }
-  int64_t valuesPerChannel() const {
-    return type.getNumElements() / std::max<int64_t>(type.getDimSize(dim), 1);
-  }
-  /// (x - mean) / deviation
-  Value normalized(Value x, Value mean, Value rstd) const {
-    Value wide = widened(x), centre = along(mean);
-    Value centred = sub(b, loc, wide, centre), slope = along(rstd);
-    return mul(b, loc, centred, slope);
-  }
-};
-
 struct ExpandBatchNorm : OpRewritePattern<BatchNormOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(BatchNormOp op,
                                 PatternRewriter &b) const override {
-    Location loc = op.getLoc();
-    Channels channels(b, loc, op.getInput(), op.getScale(),
-                      op.getChannelsLast());
-    auto statistics = BatchStatisticsOp::create(
-        b, loc, op.getInput(), op.getRunningMean(), op.getRunningVar(),
+    auto made = BatchStatisticsOp::create(
+        b, op.getLoc(), op.getInput(), op.getRunningMean(), op.getRunningVar(),
         op.getEpsilon(), op.getMomentum(), op.getChannelsLast());
-    Value y = channels.normalized(op.getInput(), statistics.getMean(),
-                                  statistics.getRstd());
-    y = mul(b, loc, y, channels.along(op.getScale()));
-    y = add(b, loc, y, channels.along(op.getShift()));
-    b.replaceOp(op, {channels.rounded(y), statistics.getNewMean(),
-                     statistics.getNewVar(), statistics.getMean(),
-                     statistics.getRstd()});
+    Value y = Channels(b, op).result(made.getMean(), made.getRstd(),
+                                     op.getScale(), op.getShift());
+    b.replaceOp(op, {y, made.getNewMean(), made.getNewVar(), made.getMean(),
+                     made.getRstd()});
     return success();
   }
 };
@@ -189,12 +144,11 @@ struct ExpandBatchNormGrad : OpRewritePattern<BatchNormGradOp> {
   LogicalResult matchAndRewrite(BatchNormGradOp op,
                                 PatternRewriter &b) const override {
     Location loc = op.getLoc();
-    Channels channels(b, loc, op.getInput(), op.getScale(),
-                      op.getChannelsLast());
+    Channels channels(b, op);
     // The sums and dx are two kernels: each of them widens what it reads.
     auto grad = [&] { return channels.widened(op.getGrad()); };
     auto input = [&] {
-      return channels.normalized(op.getInput(), op.getMean(), op.getRstd());
+      return channels.normalized(op.getMean(), op.getRstd());
     };
     Value summed = grad(), normal = input();
     Value dshift = channels.sum(summed);

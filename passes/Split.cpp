@@ -70,25 +70,15 @@ static void makePrologue(func::FuncOp whole, ArrayRef<Value> facts) {
   func::ReturnOp::create(b, whole.getLoc(), results);
 }
 
-/// (x - mean) * rstd * scale + shift by the running statistics.
+/// The result of `norm` by the running statistics.
 static Value normalizeByRunning(OpBuilder &b, nn::BatchNormOp norm) {
   Location loc = norm.getLoc();
-  RankedTensorType type = nn::tensorType(norm.getInput());
-  Type wide = nn::tensorType(norm.getScale()).getElementType();
-  int64_t dim = norm.getChannelsLast() ? type.getRank() - 1 : 1;
-  auto channels = [&](Value vector) {
-    return nn::broadcastTo(b, loc, vector, type.clone(wide), {dim});
-  };
   Value epsilon = nn::splat(b, loc, norm.getRunningVar().getType(),
                             norm.getEpsilon().convertToDouble());
   Value rstd = math::RsqrtOp::create(
       b, loc, nn::add(b, loc, norm.getRunningVar(), epsilon));
-  Value y = nn::convertTo(b, loc, norm.getInput(), wide);
-  y = nn::sub(b, loc, y, channels(norm.getRunningMean()));
-  y = nn::mul(b, loc, y, channels(rstd));
-  y = nn::mul(b, loc, y, channels(norm.getScale()));
-  y = nn::add(b, loc, y, channels(norm.getShift()));
-  return nn::convertTo(b, loc, y, type.getElementType());
+  return nn::Channels(b, norm).result(norm.getRunningMean(), rstd,
+                                      norm.getScale(), norm.getShift());
 }
 
 /// Makes batch norms use the running statistics, without updating them.

@@ -277,8 +277,13 @@ static int64_t channelsOf(RankedTensorType type, bool channelsLast) {
   return channelsLast ? type.getShape().back() : type.getDimSize(1);
 }
 
-/// C1 of both: `vectors` have one element per channel of `input`, all of its
-/// type or all of its accumulation type.
+/// The number of values of each channel.
+static int64_t valuesOf(RankedTensorType type, int64_t channels) {
+  return type.getNumElements() / std::max<int64_t>(channels, 1);
+}
+
+/// C1 of all three: `vectors` have one element per channel of `input`, all of
+/// its type or all of its accumulation type.
 static LogicalResult checkChannels(std::optional<Location> loc, Value input,
                                    ArrayRef<Value> vectors, bool channelsLast) {
   auto type = cast<RankedTensorType>(input.getType());
@@ -310,10 +315,52 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+Channels::Channels(OpBuilder &b, Location loc, Value input, Value scale,
+                   bool channelsLast)
+    : b(b), loc(loc), input(input),
+      type(tensorType(input).clone(tensorType(scale).getElementType())),
+      dim(channelsLast ? type.getRank() - 1 : 1) {}
+
+Value Channels::widened(Value x) const {
+  return convertTo(b, loc, x, type.getElementType());
+}
+
+Value Channels::rounded(Value x) const {
+  return convertTo(b, loc, x, tensorType(input).getElementType());
+}
+
+Value Channels::along(Value vector) const {
+  return broadcastTo(b, loc, vector, type, {dim});
+}
+
+Value Channels::sum(Value x) const {
+  SmallVector<int64_t> others;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (i != dim)
+      others.push_back(i);
+  return ReduceOp::create(b, loc, x, ReduceKind::Sum, others);
+}
+
+int64_t Channels::valuesPerChannel() const {
+  return valuesOf(type, type.getDimSize(dim));
+}
+
+Value Channels::normalized(Value mean, Value rstd) const {
+  Value wide = widened(input), centre = along(mean);
+  Value centred = sub(b, loc, wide, centre), slope = along(rstd);
+  return mul(b, loc, centred, slope);
+}
+
+Value Channels::result(Value mean, Value rstd, Value scale, Value shift) const {
+  Value y = normalized(mean, rstd);
+  y = mul(b, loc, y, along(scale));
+  y = add(b, loc, y, along(shift));
+  return rounded(y);
+}
+
 int64_t tmc::nn::valuesPerChannel(BatchNormOp op) {
   RankedTensorType type = tensorType(op.getInput());
-  return type.getNumElements() /
-         std::max<int64_t>(channelsOf(type, op.getChannelsLast()), 1);
+  return valuesOf(type, channelsOf(type, op.getChannelsLast()));
 }
 
 int64_t BatchNormOp::getFlops() {
@@ -407,7 +454,7 @@ KernelCall BatchStatisticsOp::getKernel(ArrayRef<MemRefType> inputs,
   auto call = KernelCall::of<BatchStatistics>(
       getContext(),
       {.type = runtimeType(type),
-       .rows = type.getNumElements() / std::max<int64_t>(channels, 1),
+       .rows = valuesOf(type, channels),
        .channels = channels,
        .epsilon = getEpsilon().convertToDouble(),
        .momentum = getMomentum().convertToDouble()},

@@ -387,7 +387,7 @@ static bool isSumOf(Value value, Type element) {
   return widened && tensorType(widened.getIn()).getElementType() == element;
 }
 
-/// Whether `value` is a batch norm's result: computed from its input, whose
+/// True if `value` is a batch norm's result: computed from its input, whose
 /// statistics are at hand, by vectors of channels alone.
 static bool isNormalized(Value value) {
   while (Operation *op = value.getDefiningOp()) {

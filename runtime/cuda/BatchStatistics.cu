@@ -51,7 +51,7 @@ struct Tables {
   }
 };
 
-/// Of `count` rows of N channels.
+/// Moments of `count` rows of N channels.
 ///
 ///     a: the mean
 ///     b: the sum of squares around it

@@ -85,7 +85,7 @@ public:
 private:
   bool has(Strategy row) const { return !options.without.has(row); }
 
-  /// Whether plans that take `least` or longer may be faster than the best. A
+  /// True if plans that take `least` or longer may be faster than the best. A
   /// failure ends the search.
   bool canGain(int64_t least) const {
     if (!failure.ok())

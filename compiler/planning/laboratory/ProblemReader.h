@@ -11,7 +11,7 @@
 
 namespace tmc::planning {
 
-/// Whether `text` begins like a problem file.
+/// True if `text` begins like a problem file.
 bool isProblemFile(std::string_view text);
 
 /// An error names the line. The result still has to pass `check`.

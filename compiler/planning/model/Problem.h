@@ -375,7 +375,7 @@ struct FastestMoves {
 FastestMoves fastestMoves(const Problem &problem, SpaceId near,
                           SpaceId far = kNone);
 
-/// Whether the live bytes of each space from `first` on, plus reserved ones,
+/// True if the live bytes of each space from `first` on, plus reserved ones,
 /// are within its budget.
 bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes,
                  SpaceId first = 0);

@@ -183,7 +183,7 @@ private:
     return k;
   }
 
-  /// Whether a move is offered that `does` something with `v`. If not, the
+  /// True if a move is offered that `does` something with `v`. If not, the
   /// choice is impossible.
   bool isOffered(RecipeId move, ValueId v, const char *does) {
     if (move == kNone)

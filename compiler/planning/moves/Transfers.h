@@ -78,7 +78,7 @@ private:
     std::vector<Transfer> &all;
     std::vector<int32_t> order = {}; // In which the engine runs them.
     std::vector<int64_t> ends = {};  // Times in the last list.
-    size_t started = 0, done = 0;    // Of `order`, while times are taken.
+    size_t started = 0, done = 0;    // Places in `order` while times are taken.
     std::vector<Transfer> sorted() const;
   };
   void round(bool isEager);

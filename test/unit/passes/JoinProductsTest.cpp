@@ -27,9 +27,10 @@ namespace {
 
 struct Form {
   const char *name;
-  /// Of queries, and of keys and of values; columns of a head of 6 that turn.
+  /// Heads of queries, and of keys and of values; the columns that turn in a
+  /// head of 6.
   int64_t heads, groups, rotated;
-  /// Of the rotations.
+  /// Attributes of the rotations.
   const char *attributes;
 };
 const Form kForms[] = {
@@ -102,7 +103,7 @@ struct Computed {
   int64_t rotations = 0, products = 0, concats = 0, packed = 0;
 };
 
-/// What the step computes from `inputs`, after `first` and the passes that
+/// The results of the step for `inputs`, after `first` and the passes that
 /// differentiate and fold.
 Computed compute(MLIRContext &context, const std::string &text,
                  const std::string &first, SmallVector<Tensor> inputs) {

@@ -143,10 +143,14 @@ static std::optional<Outcome> validateOne(MLIRContext &context,
                   << textOf(failed(expected) ? *before : *after);
     return std::nullopt;
   }
+  const double tolerance =
+      !v.roundedOp.empty() && countOps(*before, v.roundedOp) > 0
+          ? v.roundedTolerance
+          : v.tolerance;
   std::string difference = dropCopies(changed, *actual, expected->size());
   if (difference.empty())
-    difference = compare(*expected, *actual, v.tolerance);
-  if (!difference.empty() && isUnstable(function, inputs, v.tolerance)) {
+    difference = compare(*expected, *actual, tolerance);
+  if (!difference.empty() && isUnstable(function, inputs, tolerance)) {
     outcome.unstable = true;
     return outcome;
   }

@@ -36,6 +36,10 @@ struct Validation {
   std::vector<std::string> makes;
   /// Relative to the largest element of each result, or 1.
   double tolerance = 1e-8;
+  /// An op whose steps are rounded one by one after the pass, and the tolerance
+  /// of graphs that hold it.
+  std::string roundedOp;
+  double roundedTolerance = 0;
 };
 
 /// Fails the running test where a graph means something else after the pass, a
