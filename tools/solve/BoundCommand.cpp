@@ -22,7 +22,12 @@ std::string describe(const Problem &problem, const Certificate &proof,
   json.member("scope", "fixed-order");
   json.member("base_load", load);
   json.member("denominator", proof.denominator);
-  json.key("weights"); // For each segment, of each engine.
+  json.key("borders"); // Instructions that begin a stretch in a segment.
+  json.beginArray();
+  for (InstructionId border : proof.borders)
+    json.value(int64_t(border));
+  json.endArray();
+  json.key("weights"); // For each stretch, of each engine.
   json.beginArray();
   for (const std::vector<int64_t> &row : proof.weights) {
     json.beginArray();

@@ -12,31 +12,26 @@ namespace {
 
 using Point = std::vector<double>;
 
-/// Fewest steps of a climb by work; steps in a row without gain that shorten
-/// the steps, as a part of all; the factor; and the shortest step.
+/// With one engine. Fewest steps of a climb by work; steps in a row without
+/// gain that shorten the steps, as a part of all; the factor; and the shortest
+/// step.
 constexpr int64_t kLeastSteps = 10, kPatiencePart = 60, kLeastPatience = 8,
                   kMostPatience = 60;
 constexpr double kShorten = 0.6, kShortestStep = 1e-7;
 /// A gain below this part of the gain so far doesn't count.
 constexpr double kLeastGain = 1e-6;
 /// A step aims at this factor of the best gain over the start, and at least at
-/// a share of all costs: with one engine of the gaps' costs, else of all
-/// recipes' for the climbs from compute alone, from even weights, and from the
-/// best point found. Source: set by hand on the steps of
-/// bench/planning/offload.md and on generated problems.
-constexpr double kGainAbove = 1.05, kOfGaps = 0.01, kFromCompute = 0.003,
-                 kFromEven = 0.03, kFromBest = 0.0001;
-/// With a plan, a step aims at the plan's cost, and at least at this factor of
-/// the best gain.
-constexpr double kTargetAbove = 1.0001;
-/// Scale of a price against that of a weight, in a climb that turns. Source: as
-/// above.
-constexpr double kPriceScale = 0.3;
-/// The climb with momentum: its first reach, as a share of all costs; the steps
-/// in a row that gain less than a part of the reach, and so halve it; and the
-/// part of a direction that is kept. Source: as above.
-constexpr double kStrideReach = 0.2, kStrideGain = 1e-3, kMomentum = 0.9;
-constexpr int kStridePatience = 20;
+/// a share of the gaps' costs. With a plan it aims at the plan's cost, and at
+/// least at a factor of the best gain. Source: set by hand on generated
+/// problems.
+constexpr double kGainAbove = 1.05, kOfGaps = 0.01, kTargetAbove = 1.0001;
+/// With several engines. The first rate, which is halved this often; the parts
+/// of the means of slopes and of their squares that a step keeps. Source: Adam
+/// (Kingma and Ba, 2015) for the method and the parts, but for the second,
+/// which forgets faster; rates set by hand on the steps of
+/// bench/planning/offload.md.
+constexpr double kRate = 0.3, kKeptSlope = 0.9, kKeptSquare = 0.99;
+constexpr int kHalvings = 13;
 /// No plan costs this many times all recipes in all trips.
 constexpr double kBeyond = 1000;
 
@@ -87,15 +82,10 @@ public:
   Prices run();
 
 private:
-  /// The gain over a climb's start that its next step aims at.
-  struct Aim {
-    double least = 0, above = kGainAbove;
-  };
-  void climb(Point at, const Aim &aim, double priceScale);
-  void stride(Point at);
-  void setScale(double priceScale);
-  double turn(const Point &at, Point &slope, Point &direction) const;
-  void advance(Point &at, const Point &direction, double length) const;
+  void climbPrices();
+  void climbAll();
+  void growPrices();
+  Point scales() const;
   void keep(double value, const Point &at) {
     if (value > bestSum)
       bestSum = value, best = at;
@@ -103,164 +93,164 @@ private:
 
   const GapModel &model;
   const AscentOptions &options;
+  const std::vector<int32_t> borders;
   GapSum<double> sum;
   const size_t weights, engines; // Numbers of coordinates, and of engines.
-  int64_t steps;
   double costs = 0, beyond = 0, bestSum = 0;
-  double share = 1; // A price that weighs as much as a weight of 1.
-  Point best, none, scale;
+  int64_t mostBytes = 1;
+  Point best;
 };
+
+/// Moments that cut the step where compute has done equal parts of its load.
+std::vector<int32_t> bordersOf(const GapModel &model, int stretches) {
+  const Problem &p = model.problem;
+  std::vector<int32_t> out;
+  std::vector<double> loads; // Of what compute surely runs.
+  double all = 0, done = 0;
+  for (int32_t k = 0; k < int32_t(model.numMoments()); ++k) {
+    const Instruction &i = p.instructions[model.order[k]];
+    loads.push_back(model.isComputes(k)
+                        ? double(p.recipes[i.recipes[0]].cost) *
+                              double(p.segments[i.segment].trips)
+                        : 0);
+    all += loads.back();
+  }
+  for (int32_t k = 0; k < int32_t(model.numMoments()); done += loads[k++])
+    if (p.engines.size() > 1 && model.isComputes(k) &&
+        !std::ranges::binary_search(model.begins, k) &&
+        done * stretches >= all * double(out.size() + 1))
+      out.push_back(k);
+  return out;
+}
 
 Ascent::Ascent(const GapModel &model, const std::vector<int64_t> &limits,
                const AscentOptions &options)
-    : model(model), options(options), sum(model, limits, 1, false),
-      weights(sum.numWeights), engines(model.problem.engines.size()),
-      steps(options.steps), best(sum.point(1, 0)), none(sum.point(0, 0)),
-      scale(best.size(), 1) {
+    : model(model), options(options),
+      borders(bordersOf(model, options.stretches)),
+      sum(model, limits, 1, false, borders), weights(sum.numWeights),
+      engines(model.problem.engines.size()), best(sum.point(1, 0)) {
   const Problem &p = model.problem;
-  double trips = 0, bytes = 1;
+  double trips = 0;
   for (const Segment &s : p.segments)
     trips += double(s.trips);
   for (const Recipe &r : p.recipes)
     costs += double(r.cost);
   beyond = kBeyond * (costs * trips + 1);
   for (int64_t limit : limits)
-    if (limit != kNoLimit)
-      bytes = std::max(bytes, double(limit));
-  // One unit of a weight moves the sum by about `costs`, one unit of a price by
-  // `bytes` at each of some moments. So prices climb in units of a share.
-  share =
-      std::max(costs, 1.0) / bytes / std::sqrt(double(model.numMoments()) + 1);
-  if (weights == 0)
-    steps = std::max(kLeastSteps, options.work / (int64_t(model.numMoments()) +
-                                                  int64_t(sum.numGaps()) + 1));
+    mostBytes = std::max(mostBytes, limit);
   bestSum = sum(best, nullptr);
 }
 
-/// Sets the scale of prices against that of weights. A price stands for all
-/// trips.
-void Ascent::setScale(double priceScale) {
-  if (weights == 0)
-    return; // Prices alone move: their scale changes nothing.
-  const Problem &p = model.problem;
-  for (size_t i = weights; i < scale.size(); ++i) {
-    const InstructionId at = model.order[sum.moments[i - weights]];
-    scale[i] = priceScale * share *
-               double(p.segments[p.instructions[at].segment].trips);
-  }
-}
-
-/// Turns `direction` towards `slope`, within the feasible points. Returns the
-/// square of its length; 0: there is none.
-double Ascent::turn(const Point &at, Point &slope, Point &direction) const {
-  for (size_t i = 0; i < weights; i += engines)
-    flatten(&at[i], &slope[i], engines);
-  for (size_t i = 0; i < at.size(); ++i)
-    slope[i] *= scale[i];
-  return deflect(at, slope, direction, weights);
-}
-
-void Ascent::advance(Point &at, const Point &direction, double length) const {
-  for (size_t i = 0; i < at.size(); ++i) {
-    at[i] += length * direction[i] * scale[i];
-    if (i >= weights)
-      at[i] = std::max(0.0, at[i]);
-  }
-  for (size_t i = 0; i < weights; i += engines)
-    project(&at[i], engines);
-}
-
-/// Climbs from `at`; keeps the best point of all climbs.
-void Ascent::climb(Point at, const Aim &aim, double priceScale) {
-  setScale(priceScale);
-  Point here = at, slope = at, direction = none;
-  double start = 0, own = 0, step = 1;
+/// Climbs from no prices, with one engine.
+void Ascent::climbPrices() {
+  const int64_t steps =
+      std::max(kLeastSteps, options.work / (int64_t(model.numMoments()) +
+                                            int64_t(sum.numGaps()) + 1));
+  const bool hasPlan = options.knownExtraCost > 0;
+  const double least = hasPlan ? double(options.knownExtraCost)
+                               : kOfGaps * sum.costOfGaps(),
+               above = hasPlan ? kTargetAbove : kGainAbove;
+  const Point none = best;
+  Point at = best, slope = at, direction = none;
+  const double start = bestSum;
+  double own = start, step = 1;
   int64_t idle = 0, patience = std::clamp(steps / kPatiencePart, kLeastPatience,
                                           kMostPatience);
   for (int64_t i = 0; i < steps && own <= beyond; ++i) {
     const double value = sum(at, &slope);
-    if (i == 0)
-      start = own = value;
     if (value > own) {
       if (value - start > (own - start) * (1 + kLeastGain))
         idle = 0;
       own = value;
-      here = at;
+      best = at;
     } else if (++idle > patience) {
       // The steps are too long: shorten them, and restart from the best point.
       step *= kShorten;
       idle = 0;
-      at = here;
+      at = best;
       direction = none;
       if (step < kShortestStep)
         break;
       continue;
     }
-    const double norm = turn(at, slope, direction);
+    const double norm = deflect(at, slope, direction, 0);
     if (norm <= 0)
       break;
-    const double gain = std::max(aim.least, (own - start) * aim.above);
-    advance(at, direction, step * std::max(gain - (value - start), 0.0) / norm);
+    const double gain = std::max(least, (own - start) * above);
+    const double length = step * std::max(gain - (value - start), 0.0) / norm;
+    for (size_t k = 0; k < at.size(); ++k)
+      at[k] = std::max(0.0, at[k] + length * direction[k]);
   }
-  keep(own, here);
 }
 
-/// Climbs from `at` with momentum; keeps the best point of all climbs. Unlike
-/// climb(), it never returns to its own best point, and each step aims above
-/// that by a share of all costs. It proves more where engines that copy are the
-/// busiest.
-void Ascent::stride(Point at) {
-  setScale(1);
-  Point slope = at, direction = none;
-  double own = -std::numeric_limits<double>::infinity(), reach = kStrideReach;
-  int idle = 0;
-  for (int64_t i = 0; i < steps; ++i) {
-    const double value = sum(at, &slope);
-    keep(value, at);
-    if (value > beyond)
-      return;
-    if (value > own + kStrideGain * reach * costs) {
-      own = value;
-      idle = 0;
-    } else if (++idle >= kStridePatience) {
-      reach /= 2;
-      idle = 0;
-    }
-    double norm = 0;
+/// One unit of a weight moves the sum by about all costs. One unit of a price
+/// moves it by the bytes of a limit at each of some moments, and stands for all
+/// trips. So prices climb in units of a share.
+Point Ascent::scales() const {
+  Point out(best.size(), 1);
+  for (size_t i = weights; i < out.size(); ++i) {
+    const InstructionId at = model.order[sum.moments[i - weights]];
+    const Problem &p = model.problem;
+    out[i] = std::max(costs, 1.0) / double(mostBytes) /
+             std::sqrt(double(model.numMoments()) + 1) *
+             double(p.segments[p.instructions[at].segment].trips);
+  }
+  return out;
+}
+
+/// Climbs from compute alone, with several engines: each coordinate by its own
+/// mean slope, over the root of its mean square.
+void Ascent::climbAll() {
+  const Point scale = scales();
+  Point at = best, slope = at, mean(at.size(), 0), square = mean;
+  double rate = kRate, keptSlope = 1, keptSquare = 1;
+  for (int64_t i = 0; i < options.steps && bestSum <= beyond; ++i) {
+    keep(sum(at, &slope), at);
+    if (i * kHalvings / options.steps != (i - 1) * kHalvings / options.steps)
+      rate /= 2;
+    for (size_t w = 0; w < weights; w += engines)
+      flatten(&at[w], &slope[w], engines);
+    keptSlope *= kKeptSlope;
+    keptSquare *= kKeptSquare;
     for (size_t k = 0; k < at.size(); ++k) {
-      direction[k] = slope[k] * scale[k] + kMomentum * direction[k];
-      norm += direction[k] * direction[k];
+      const double g = slope[k] * scale[k];
+      mean[k] = kKeptSlope * mean[k] + (1 - kKeptSlope) * g;
+      square[k] = kKeptSquare * square[k] + (1 - kKeptSquare) * g * g;
+      const double root = std::sqrt(square[k] / (1 - keptSquare));
+      if (root > 0)
+        at[k] += rate * scale[k] * mean[k] / (1 - keptSlope) / root;
+      if (k >= weights)
+        at[k] = std::max(0.0, at[k]);
     }
-    if (norm <= 0)
-      return;
-    advance(at, direction,
-            (std::max(own, value) + reach * costs - value) / norm);
+    for (size_t w = 0; w < weights; w += engines)
+      project(&at[w], engines);
+  }
+  growPrices();
+}
+
+/// If no plan fits the limits, the sum grows with its prices without an end.
+void Ascent::growPrices() {
+  for (double last = -1; bestSum > last && bestSum <= beyond;) {
+    last = bestSum;
+    Point at = best;
+    for (size_t k = weights; k < at.size(); ++k)
+      at[k] *= 2;
+    keep(sum(at, nullptr), at);
   }
 }
 
 Prices Ascent::run() {
-  if (weights == 0) {
-    Aim aim{kOfGaps * sum.costOfGaps(), kGainAbove};
-    if (options.knownExtraCost > 0)
-      aim = {double(options.knownExtraCost), kTargetAbove};
-    climb(best, aim, 1);
-  } else {
-    // Weights alone first and last: their best point is found exactly.
-    const double even = 1 / double(engines);
-    climb(best, {kFromCompute * costs, kGainAbove}, 0);
-    climb(best, {kFromCompute * costs, kGainAbove}, kPriceScale);
-    stride(sum.point(even, even));
-    climb(sum.point(even, even), {kFromEven * costs, kGainAbove}, kPriceScale);
-    climb(best, {kFromBest * costs, kGainAbove}, kPriceScale);
-    climb(best, {kFromBest * costs, kGainAbove}, 0);
-  }
+  if (weights == 0)
+    climbPrices();
+  else
+    climbAll();
   Prices out;
   const Problem &p = model.problem;
-  out.weights.assign(p.segments.size(), std::vector<double>(engines, 0));
-  for (size_t i = 0; i < p.segments.size() * engines; ++i)
-    out.weights[i / engines][i % engines] = weights ? best[i] : 1;
-  out.prices.assign(p.spaces.size(),
-                    std::vector<double>(model.numMoments(), 0));
+  out.borders = borders;
+  out.weights.assign(p.segments.size() + borders.size(), Point(engines, 1));
+  for (size_t i = 0; i < weights; ++i)
+    out.weights[i / engines][i % engines] = best[i];
+  out.prices.assign(p.spaces.size(), Point(model.numMoments(), 0));
   for (size_t s = 0; s < p.spaces.size(); ++s)
     for (int32_t k = 0; k < int32_t(model.numMoments()); ++k)
       if (const int32_t i = sum.priceOf(SpaceId(s), k);

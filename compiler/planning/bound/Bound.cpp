@@ -61,21 +61,23 @@ tmc::planning::costProvenBy(const GapModel &model,
   const Wide one = certificate.denominator;
   const std::vector<int64_t> limits =
       limitsOf(problem, certificate.budgetBytes);
-  GapSum<Wide> sum(model, limits, one, true);
+  std::vector<int32_t> momentOf(problem.instructions.size(), kNone), borders;
+  for (size_t k = 0; k < model.order.size(); ++k)
+    momentOf[model.order[k]] = int32_t(k);
+  for (InstructionId border : certificate.borders)
+    borders.push_back(momentOf[border]);
+  GapSum<Wide> sum(model, limits, one, true, borders);
   std::vector<Wide> point = sum.point(0, 0);
   for (size_t s = 0, w = 0; s < certificate.weights.size(); ++s)
     for (int64_t weight : certificate.weights[s])
       point[w++] = weight;
-  std::vector<int32_t> momentOf(problem.instructions.size(), kNone);
-  for (size_t k = 0; k < model.order.size(); ++k)
-    momentOf[model.order[k]] = int32_t(k);
   for (const Certificate::Price &p : certificate.prices)
     point[sum.priceOf(p.space, momentOf[p.moment])] = p.price;
   if (!isSmall(model, limits, point))
     return absl::OutOfRangeError("the certificate's numbers are too large");
   Wide total = sum(point, nullptr);
-  for (const std::vector<int64_t> &row : model.loads)
-    total += one * row[0];
+  for (int64_t cost : model.costs)
+    total += one * cost;
   const Wide bound = total <= 0 ? Wide(0) : (total + one - 1) / one;
   // A bound beyond all plans means that no plan exists.
   return int64_t(std::min<Wide>(bound, std::numeric_limits<int64_t>::max()));
@@ -103,11 +105,15 @@ Certificate tmc::planning::certify(const GapModel &model, const Prices &prices,
   };
   Certificate found = plain;
   found.denominator = int64_t(1) << exponent;
+  found.weights.resize(prices.weights.size());
+  for (int32_t border : prices.borders)
+    found.borders.push_back(model.order[border]);
   for (size_t s = 0; s < prices.weights.size(); ++s) {
     int64_t left = found.denominator;
-    for (size_t e = 0; e < prices.weights[s].size(); ++e) {
-      found.weights[s][e] = std::min(left, whole(prices.weights[s][e]));
-      left -= found.weights[s][e];
+    found.weights[s].clear();
+    for (double weight : prices.weights[s]) {
+      found.weights[s].push_back(std::min(left, whole(weight)));
+      left -= found.weights[s].back();
     }
   }
   for (size_t s = 0; s < prices.prices.size(); ++s)

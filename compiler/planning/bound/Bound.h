@@ -4,9 +4,10 @@
 // them again, or it fetches them. The bound asks: how little can all engines
 // together do? With one engine, that is the cost of recomputation.
 //
-// A *certificate* is two lists of numbers, none negative:
+// A *certificate* is a list of borders and two lists of numbers, none negative:
 //
-//   weight of (segment, engine)      at most 1 in each segment's sum
+//   border instructions              that cut segments into *stretches*
+//   weight of (stretch, engine)      at most 1 in each stretch's sum
 //   price of (instruction, space)    of a byte of that space, at the moment
 //                                    when the instruction starts
 //
@@ -15,11 +16,13 @@
 //
 //   makespan >= sum of weight x load >= the sum that `provenCost` states.
 //
-// First inequality: an engine does one thing at a time and all are idle at a
-// trip's borders (R12), so a trip is no shorter than any weighted mean of its
-// engines' loads. Second inequality: a moment's live bytes are at most the
-// budget, so adding price x (live - budget), which is at most 0, lowers the
-// sum. The rest splits into terms, each of which is bounded alone:
+// First inequality: a stretch lasts from the start of its first instruction to
+// the start of the next stretch's, in each trip. An engine does one thing at a
+// time, so a stretch is no shorter than any weighted mean of its engines' loads
+// there. All engines are idle at a trip's borders (R12). Second inequality: a
+// moment's live bytes are at most the budget, so adding price x (live -
+// budget), which is at most 0, lowers the sum. The rest splits into terms, each
+// of which is bounded alone:
 //
 //   - *An instruction's own execution* by variant r pays weight x cost of r,
 //     and price x bytes for the values that r reads, writes and needs as
@@ -39,6 +42,18 @@
 //     gaps. Its reader pays the least of the recipes that write it, divided by
 //     the number of executions that may read it: one copy may serve all.
 //   - A run of several results pays each a share of its charge, by bytes.
+//
+// *Where a run goes on.* Weights depend on the stretch, so a charge is the
+// least of the stretches in which the run may go on. Compute runs the borders
+// in all their variants, so it is through with what stands before a border when
+// that starts, and its own executions lie in one stretch. Work begins when
+// compute is through with what stands before its Start in the list (R12). A run
+// that breaks a gap stands behind the gap's begin; a copy of a form that only
+// moves make stands behind the first instruction that makes its content. So
+// neither begins before the stretch of that moment. Compute waits for work that
+// touches the device, so a run that breaks a gap ends before b, if compute runs
+// b. Any other work may go on to the end of its segment. In a loop this holds
+// for gaps within one trip.
 //
 // With one engine all weight is on it. Let live_k be the bytes at moment k with
 // every gap unbroken, and Lambda_g the prices inside gap g. Then the sum is
@@ -60,8 +75,11 @@
 // several possible homes, form u may be the home. Then u is alive before its
 // first reader b and after its last reader. So the first gap begins with the
 // step, and has the rent of the tail, too, of u or of the form that updates it.
-// If b's variant reads u and u wasn't there, some recipe wrote it. A form that
-// isn't read isn't bounded.
+// If b's variant reads u and u wasn't there, some recipe wrote it. If that
+// variant is also the one that updates u, and makes no other form of the new
+// content, then the new home is another form, and a copy writes it: the gap
+// pays that *write-back* as well. No instruction may read that form, so no gap
+// counts the copy again. A form that isn't read isn't bounded.
 //
 // *Loops* (R7). Each trip runs the same list, so one trip's moments stand for
 // all: `GapModel.h` has the picture. A price is paid once, at the moment of
@@ -74,7 +92,7 @@
 // down; sums have 128 bits; the makespan is an integer, so the result rounds
 // up.
 //
-// The bound ignores: latency, order and loads within a trip (only totals
+// The bound ignores: latency, order and loads within a stretch (only totals
 // count); copies needed to make a fetched form, other than input forms, and the
 // cost of a chain of dropped inputs (`Branch.h` counts that); moments of
 // recomputations and of moves, whose scratch and overlap take memory; gaps that
@@ -100,7 +118,10 @@ struct Certificate {
   };
   int64_t budgetBytes = -1; // The device's, reserved included; -1: none.
   int64_t denominator = 1;
-  /// By segment, then engine; each segment's sum is at most `denominator`.
+  /// Instructions that begin a stretch within a segment, in the model's order;
+  /// compute runs each of their variants.
+  std::vector<InstructionId> borders;
+  /// By stretch, then engine; each stretch's sum is at most `denominator`.
   /// Empty: nothing was sought.
   std::vector<std::vector<int64_t>> weights;
   /// Only in spaces with a budget; each moment of a space at most once. In
@@ -109,16 +130,19 @@ struct Certificate {
   int64_t provenCost = 0; // No plan takes less; rounded up.
 };
 
-/// Weights by segment, then engine; prices by space, then moment.
+/// Weights by stretch, then engine; prices by space, then moment.
 struct Prices {
+  std::vector<int32_t> borders; // Moments that begin a stretch in a segment.
   std::vector<std::vector<double>> weights, prices;
 };
 
 struct AscentOptions {
   /// With one engine: counted steps, of moments and gaps over all iterations.
   int64_t work = 50'000'000;
-  /// With several engines: iterations from each start.
+  /// With several engines: iterations, and parts of the step with weights of
+  /// their own.
   int64_t steps = 5000;
+  int stretches = 24;
   /// With one engine: cost above base of a known plan, which scales the steps.
   /// -1: none.
   int64_t knownExtraCost = -1;

@@ -17,12 +17,35 @@ static int64_t budgetOf(const Problem &p, const Certificate &c, SpaceId s) {
   return s ? p.spaces[s].budgetBytes : c.budgetBytes;
 }
 
+/// Compute is through with all that stands before a border when that starts,
+/// because compute runs it.
+static absl::Status checkBorders(const Problem &p, const Certificate &c) {
+  auto next = c.borders.begin();
+  for (const Segment &s : p.segments)
+    for (InstructionId i : s.instructions) {
+      if (next == c.borders.end() || *next != i)
+        continue;
+      if (i == s.instructions.front())
+        return refused("a border at the begin of segment '", s.name, "'");
+      for (RecipeId r : p.instructions[i].recipes)
+        if (p.recipes[r].engine != 0)
+          return refused("a border at '", p.instructions[i].name,
+                         "', which compute may not run");
+      ++next;
+    }
+  if (next != c.borders.end())
+    return refused("borders in another order than the program's");
+  return absl::OkStatus();
+}
+
 absl::Status tmc::planning::checkForm(const Problem &p, const Certificate &c) {
   if (c.denominator < 1)
     return refused("the denominator is ", c.denominator);
-  if (c.weights.size() != p.segments.size())
-    return refused("weights of ", c.weights.size(), " segments, not of ",
-                   p.segments.size());
+  if (absl::Status status = checkBorders(p, c); !status.ok())
+    return status;
+  if (c.weights.size() != p.segments.size() + c.borders.size())
+    return refused("weights of ", c.weights.size(), " stretches, not of ",
+                   p.segments.size() + c.borders.size());
   for (size_t s = 0; s < c.weights.size(); ++s) {
     if (c.weights[s].size() != p.engines.size())
       return refused("weights of ", c.weights[s].size(), " engines, not of ",
@@ -34,8 +57,7 @@ absl::Status tmc::planning::checkForm(const Problem &p, const Certificate &c) {
       all += w;
     }
     if (all > c.denominator)
-      return refused("the weights of segment '", p.segments[s].name,
-                     "' sum to more than 1");
+      return refused("the weights of stretch ", s, " sum to more than 1");
   }
   std::set<std::pair<InstructionId, SpaceId>> priced;
   for (const Certificate::Price &x : c.prices) {
@@ -63,9 +85,9 @@ public:
 
 private:
   void readPrices();
-  Wide weighted(SegmentId s, EngineId e, Wide cost) {
-    return math.times(c.weights[s][e], cost);
-  }
+  void findStretches();
+  Wide weighted(const WalkedGap::Charge &charge);
+  Wide leastOf(const std::vector<WalkedGap::Charge> &charges);
   Wide paid(const WalkedGap &gap);
   Wide leastOf(const WalkedRun &run);
 
@@ -75,6 +97,8 @@ private:
   CheckedMath math;
   /// By space: sums of prices before each moment.
   std::vector<std::vector<Wide>> upTo;
+  std::vector<int64_t> begins; // By stretch: its first moment; and the end.
+  std::vector<SegmentId> segmentOf; // By stretch.
 };
 
 void Checker::readPrices() {
@@ -88,14 +112,50 @@ void Checker::readPrices() {
     std::partial_sum(row.begin(), row.end(), row.begin());
 }
 
+void Checker::findStretches() {
+  const std::set<InstructionId> borders(c.borders.begin(), c.borders.end());
+  for (SegmentId s = 0; s < SegmentId(p.segments.size()); ++s)
+    for (int64_t k = walk.starts[s];
+         k == walk.starts[s] || k < walk.starts[s + 1]; ++k)
+      if (k == walk.starts[s] || borders.count(walk.order[k])) {
+        begins.push_back(k);
+        segmentOf.push_back(s);
+      }
+  begins.push_back(walk.starts.back());
+}
+
+/// The least that work pays which goes on at some time between its moments.
+Wide Checker::weighted(const WalkedGap::Charge &charge) {
+  Wide least = -1;
+  for (size_t i = 0; i < c.weights.size(); ++i) {
+    const bool isBetween =
+        charge.from >= charge.to ||
+        (begins[i] < charge.to && charge.from < begins[i + 1]);
+    if (segmentOf[i] == charge.segment && isBetween)
+      if (Wide w = math.times(c.weights[i][charge.engine], charge.cost);
+          least < 0 || w < least)
+        least = w;
+  }
+  return least;
+}
+
+Wide Checker::leastOf(const std::vector<WalkedGap::Charge> &charges) {
+  Wide least = -1;
+  for (const WalkedGap::Charge &charge : charges) {
+    const Wide w = weighted(charge);
+    if (least < 0 || w < least)
+      least = w;
+  }
+  return least;
+}
+
 /// The lesser of a gap's rent and the least charge that breaks it.
 Wide Checker::paid(const WalkedGap &gap) {
   const Value &value = p.values[gap.value];
-  Wide broken = -1, perByte = 0;
-  for (const WalkedGap::Charge &charge : gap.charges)
-    if (Wide w = weighted(charge.segment, charge.engine, charge.cost);
-        broken < 0 || w < broken)
-      broken = w;
+  Wide broken = leastOf(gap.charges);
+  if (broken >= 0 && !gap.also.empty())
+    broken = math.plus(broken, leastOf(gap.also));
+  Wide perByte = 0;
   if (gap.kind == WalkedGap::Owed)
     return std::max<Wide>(broken, 0);
   for (auto [begin, end] : gap.spans)
@@ -111,7 +171,10 @@ Wide Checker::leastOf(const WalkedRun &run) {
     gaps.push_back(paid(gap));
   Wide least = -1;
   for (const WalkedRun::Variant &variant : run.variants) {
-    Wide pays = weighted(run.segment, variant.recipe->engine, variant.cost);
+    const EngineId engine = variant.recipe->engine;
+    Wide pays =
+        weighted({run.segment, engine, variant.cost, run.moment,
+                  engine ? walk.starts[run.segment + 1] : run.moment + 1});
     for (size_t s = 0; s < variant.bytes.size(); ++s)
       pays = math.plus(pays,
                        math.times(upTo[s][run.moment + 1] - upTo[s][run.moment],
@@ -128,6 +191,7 @@ absl::StatusOr<int64_t> Checker::run() {
   if (absl::Status status = checkForm(p, c); !status.ok())
     return status;
   readPrices();
+  findStretches();
   Wide sum = 0;
   walk.onRun = [&](const WalkedRun &run) {
     sum = math.plus(sum, leastOf(run));

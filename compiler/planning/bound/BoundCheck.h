@@ -57,6 +57,9 @@ struct WalkedGap {
     SegmentId segment = 0;
     EngineId engine = 0;
     Wide cost = 0; // All executions of one run in the gap.
+    /// Moments of the segment, half-open: compute stands there, or waits there,
+    /// while the run goes on. Empty: anywhere.
+    int64_t from = 0, to = 0;
   };
   /// Owed: only moves make the value, so it is always broken. Outer: from
   /// another segment. Inside: in one trip. Wrap: from trip to trip.
@@ -65,6 +68,11 @@ struct WalkedGap {
   Kind kind = Inside;
   std::vector<std::pair<int64_t, int64_t>> spans; // On the clock, half-open.
   std::vector<Charge> charges;                    // Ways to break it.
+  std::vector<Charge> also = {}; // One of these is paid as well, if any.
+  /// Runs that break it stand between these moments; in a loop only if both
+  /// ends are in one trip. Compute waits at the end, or else work reads it.
+  int64_t from = 0, to = 0;
+  bool inTrip = false, isAwaited = true;
 };
 
 /// An instruction, and what each of its recipes takes.
@@ -117,6 +125,7 @@ private:
     return problem.values[v].kind == ValueKind::Temporary && !madeByOwn[v];
   }
   bool isFree(const Recipe &r) const;
+  bool isComputes(int64_t moment) const;
   bool aloneAtHome(ValueId content) const;
   void findFacts();
   void findResident();
@@ -129,6 +138,12 @@ private:
   void meetCarried(WalkedRun &run, ValueId c, int64_t trip);
   void meetOutside(WalkedRun &run, ValueId v);
   void close(WalkedRun &run) const;
+  void setMoments(const WalkedGap &gap, const Recipe &r,
+                  WalkedGap::Charge &charge) const;
+  std::vector<WalkedGap::Charge>
+  copiesBefore(const WalkedGap &gap, const Recipe &fetch, SegmentId to) const;
+  std::vector<WalkedGap::Charge> writesBack(const WalkedRun &run,
+                                            ValueId v) const;
   void addCharges(WalkedGap &gap, ValueId v, SegmentId from, SegmentId to,
                   const Count &count) const;
   void addLeaving(WalkedGap &gap, ValueId v, SegmentId from, SegmentId to,
@@ -142,7 +157,8 @@ private:
   std::vector<ValueId> next;               // The value that updates it.
   std::vector<std::vector<ValueId>> forms; // Per content.
   std::vector<int64_t> mayRead;            // Executions.
-  std::vector<int64_t> lastClock;          // After the last touch.
+  std::vector<int64_t> madeAt; // Per content: the first moment of a maker; -1.
+  std::vector<int64_t> lastClock; // After the last touch.
   std::vector<Touch> touches;
   int64_t clock = 0;
   /// Values from outside that cross the border of a trip in this segment.

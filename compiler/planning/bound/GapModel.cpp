@@ -26,7 +26,10 @@ private:
   struct Draft {
     GapModel::Gap gap;
     bool isPlain = true;
+    bool isInTrip = false;   // Runs break it in the trip of both its ends.
+    bool isWaitedFor = true; // Compute waits at its end.
     Range moments[2];
+    Range when; // Moments at which runs that break it may begin.
   };
   /// A gap whose second range begins after the last touch of `value` in this
   /// segment.
@@ -53,11 +56,15 @@ private:
   }
   bool hasMaker(ValueId v) const { return !facts.makersOf(v).empty(); }
 
+  Place madeFirst(ValueId v);
   void addRun(SegmentId s, int32_t k);
   void addVariant(const Recipe &recipe, SegmentId s, int32_t k, bool isPlain);
   void addOperands(const Recipe &recipe, SegmentId s);
   Range endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain);
   int32_t addGap(ValueId v, Range moments, bool isPlain);
+  void addWriteBack(Draft &draft, ValueId v, SegmentId s, int32_t k);
+  Range whenIn(const Draft &draft, const ValueFacts::Maker &maker,
+               SegmentId s) const;
   template <typename Runs>
   void addCharges(Draft &draft, ValueId v, SegmentId from, SegmentId to,
                   Runs runsIn);
@@ -83,6 +90,7 @@ private:
   std::vector<ValueId> carriedOn;
   std::vector<Ending> endings;
   std::vector<int64_t> held; // Bytes of operands, by space.
+  std::vector<Place> made;   // By content: the first run that makes a form.
 };
 
 Building::Building(const Problem &problem, GapModel &out)
@@ -94,13 +102,86 @@ Building::Building(const Problem &problem, GapModel &out)
                       problem.values[v].updates == kNone && !facts.resident[v];
 }
 
+/// The first instruction that may make a form of v's content; the step's begin
+/// if one is there before.
+Building::Place Building::madeFirst(ValueId v) {
+  if (made.empty()) {
+    made.resize(problem.values.size());
+    for (int32_t k = int32_t(out.numMoments()); k-- > 0;)
+      for (RecipeId r : problem.instructions[out.order[k]].recipes)
+        for (ValueId w : problem.recipes[r].writes)
+          made[problem.contentOf(w)] = {
+              problem.instructions[out.order[k]].segment, k, true};
+    for (ValueId f = 0; f < ValueId(problem.values.size()); ++f)
+      if (problem.values[f].kind != ValueKind::Temporary &&
+          problem.values[f].updates == kNone)
+        made[problem.contentOf(f)] = {};
+  }
+  return made[problem.contentOf(v)];
+}
+
 int32_t Building::addGap(ValueId v, Range moments, bool isPlain) {
   Draft draft;
   draft.gap.value = v;
   draft.isPlain = isPlain;
-  draft.moments[0] = moments;
+  draft.moments[0] = draft.when = moments;
   drafts.push_back(draft);
   return int32_t(drafts.size()) - 1;
+}
+
+/// The moments of segment s at which runs of `maker` that break a gap may go
+/// on. Work stands behind the gap's begin in the list, so compute has run
+/// before it. Compute waits at the gap's end for work that touches the device.
+Range Building::whenIn(const Draft &draft, const ValueFacts::Maker &maker,
+                       SegmentId s) const {
+  const Range all{out.begins[s], out.begins[s + 1]};
+  if (tripsOf(s) > 1 && !draft.isInTrip)
+    return all;
+  const bool ends =
+      draft.isWaitedFor && problem.touchesDevice(problem.recipes[maker.recipe]);
+  const Range when{std::max(draft.when.begin, all.begin),
+                   ends ? std::min(draft.when.end, all.end) : all.end};
+  return when.size() > 0 ? when : all;
+}
+
+/// A content that isn't at home on the device is written back: its update on
+/// the device, at moment k, makes another form than the new home.
+void Building::addWriteBack(Draft &draft, ValueId v, SegmentId s, int32_t k) {
+  const ValueId heir = facts.heir[v];
+  if (heir == kNone || tripsOf(s) > 1)
+    return;
+  bool updates = false;
+  for (RecipeId r : problem.instructions[out.order[k]].recipes) {
+    const Recipe &recipe = problem.recipes[r];
+    if (!isRead(recipe, v))
+      continue;
+    for (ValueId w : recipe.writes) {
+      updates |= w == heir;
+      if (w != heir && problem.contentOf(w) == problem.contentOf(heir))
+        return;
+    }
+  }
+  if (!updates)
+    return;
+  Range &also = draft.gap.also;
+  also = {int32_t(out.charges.size()), int32_t(out.charges.size())};
+  for (ValueId f = problem.contentOf(heir); f != kNone; f = facts.nextForm[f]) {
+    if (f == heir || problem.values[f].kind != ValueKind::Persistent)
+      continue;
+    for (const ValueFacts::Maker &copy : facts.makersOf(f))
+      for (SegmentId at = s; at <= lastSegment(); ++at)
+        if (copy.segment == kNone || copy.segment == at)
+          out.charges.push_back(
+              {at,
+               copy.engine,
+               copy.cost * tripsOf(at),
+               {std::max(k, out.begins[at]), out.begins[at + 1]}});
+    if (facts.readers[f]) { // Then it may have a gap that the copy breaks.
+      also = {};
+      return;
+    }
+  }
+  also.end = int32_t(out.charges.size());
 }
 
 /// Lets runs that write `v` in segments [from, to] break a gap; `runsIn(s)` is
@@ -117,11 +198,14 @@ void Building::addCharges(Draft &draft, ValueId v, SegmentId from, SegmentId to,
         continue;
       const int64_t runs =
           std::max<int64_t>(0, runsIn(s) - (maker.isFree ? 1 : 0));
-      const GapModel::Charge charge{s, maker.engine, maker.cost * runs};
+      const GapModel::Charge charge{s, maker.engine, maker.cost * runs,
+                                    whenIn(draft, maker, s)};
       auto alike =
           std::find_if(out.charges.begin() + charges.begin, out.charges.end(),
                        [&](const GapModel::Charge &c) {
-                         return c.segment == s && c.engine == maker.engine;
+                         return c.segment == s && c.engine == maker.engine &&
+                                c.when.begin == charge.when.begin &&
+                                c.when.end == charge.when.end;
                        });
       if (alike == out.charges.end())
         out.charges.push_back(charge);
@@ -162,8 +246,11 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   if (isInput(v)) {
     // Some run makes it, in all trips of its segment; each reader pays a part.
     const int32_t d = addGap(v, {}, false);
+    const Place made = madeFirst(v);
     drafts[d].gap.isOwed = true;
-    addCharges(drafts[d], v, 0, lastSegment(),
+    drafts[d].isWaitedFor = out.isComputes(k);
+    drafts[d].when = {std::max(made.moment, 0), k};
+    addCharges(drafts[d], v, std::max(made.segment, 0), s,
                [&](SegmentId at) { return tripsOf(at); });
     for (int32_t c = drafts[d].gap.charges.begin; c < drafts[d].gap.charges.end;
          ++c)
@@ -175,6 +262,8 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   if (from.isKnown && from.segment == s) {
     const int32_t d = addGap(v, {from.moment + 1, k}, isPlain);
     drafts[d].gap.within = s;
+    drafts[d].isInTrip = true;
+    drafts[d].isWaitedFor = out.isComputes(k);
     addCharges(drafts[d], v, s, s, [&](SegmentId) { return trips; });
     return range();
   }
@@ -195,10 +284,13 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   const bool isLoop = trips > 1;
   const int32_t d =
       addGap(v, {beginAfter(from), isLoop ? out.begins[s] : k}, isPlain);
+  drafts[d].isWaitedFor = out.isComputes(k);
   if (from.segment == kNone)
     firstDraft[v] = d;
   addLeaving(drafts[d], v, from, s,
              [&](SegmentId at) { return at == s ? 1 : tripsOf(at); });
+  if (from.segment == kNone && !isLoop)
+    addWriteBack(drafts[d], v, s, k);
   if (!isLoop)
     return range();
   const int32_t w = addGap(v, {out.begins[s], k}, isPlain);
@@ -257,7 +349,7 @@ void Building::addVariant(const Recipe &recipe, SegmentId s, int32_t k,
         out.endingGaps.push_back(d);
   }
   if (isPlain) {
-    out.loads[s][recipe.engine] += cost;
+    out.costs[k] = cost;
     return;
   }
   variant.bytes.end = int32_t(out.operands.size());
@@ -269,7 +361,7 @@ void Building::addRun(SegmentId s, int32_t k) {
   const Instruction &instruction = problem.instructions[out.order[k]];
   const Recipe &first = problem.recipes[instruction.recipes.front()];
   endings.clear();
-  const bool isPlain = instruction.recipes.size() == 1 &&
+  const bool isPlain = instruction.recipes.size() == 1 && out.isComputes(k) &&
                        std::none_of(first.reads.begin(), first.reads.end(),
                                     [&](ValueId v) { return isInput(v); });
   const int32_t begin = int32_t(out.variants.size());
@@ -311,6 +403,7 @@ void Building::endSegment(SegmentId s) {
       continue;
     const int32_t d = addGap(v, tail(v), true);
     drafts[d].gap.within = s;
+    drafts[d].isInTrip = true;
     addCharges(drafts[d], v, s, s, [&](SegmentId) { return tripsOf(s); });
   }
   wraps.clear();
@@ -455,11 +548,17 @@ GapModel::GapModel(const Problem &problem, const Orders &orders)
     order.insert(order.end(), list.begin(), list.end());
   }
   begins.push_back(int32_t(order.size()));
-  loads.assign(problem.segments.size(),
-               std::vector<int64_t>(problem.engines.size(), 0));
+  costs.assign(order.size(), 0);
   for (int64_t bytes : facts.residentBytes)
     floor.emplace_back(order.size(), bytes);
   Building(problem, *this).run();
+}
+
+bool GapModel::isComputes(int32_t moment) const {
+  const Instruction &instruction = problem.instructions[order[moment]];
+  return std::all_of(
+      instruction.recipes.begin(), instruction.recipes.end(),
+      [&](RecipeId r) { return problem.recipes[r].engine == 0; });
 }
 
 int64_t GapModel::bytesOf(const Variant &variant, SpaceId space) const {

@@ -35,11 +35,14 @@ struct GapModel {
     int32_t size() const { return end - begin; }
   };
   /// One way to break a gap: the cost of all executions of a run that lie in
-  /// it, on this engine in this segment.
+  /// it, on this engine.
   struct Charge {
     SegmentId segment = 0;
     EngineId engine = 0;
     int64_t cost = 0;
+    /// Moments of this segment: compute stands or waits at one of them while
+    /// the run goes on.
+    Range when;
   };
   struct Gap {
     ValueId value = kNone;
@@ -49,6 +52,7 @@ struct GapModel {
     bool isOwed = false;
     Range moments; // Entries of `ranges`.
     Range charges; // Entries of `charges`; none: nothing breaks it.
+    Range also;    // One of these is paid as well if it is broken, if any.
   };
   struct Variant {
     EngineId engine = 0;
@@ -56,7 +60,7 @@ struct GapModel {
     Range bytes;      // Entries of `operands`, at most one of each space.
     Range gaps;       // Entries of `endingGaps`: gaps that end if it runs.
   };
-  /// An instruction whose variants pay differently.
+  /// An instruction whose variants pay differently, or that isn't compute's.
   struct Choice {
     int32_t moment = 0;
     SegmentId segment = 0;
@@ -66,6 +70,8 @@ struct GapModel {
   explicit GapModel(const Problem &problem, const Orders &orders = {});
 
   size_t numMoments() const { return order.size(); }
+  /// True if compute runs each variant of a moment's instruction.
+  bool isComputes(int32_t moment) const;
   /// Bytes of a variant's operands in a space.
   int64_t bytesOf(const Variant &variant, SpaceId space) const;
 
@@ -73,8 +79,9 @@ struct GapModel {
   ValueFacts facts;
   std::vector<InstructionId> order; // Per moment.
   std::vector<int32_t> begins;      // By segment, and the end.
-  /// Cost of the instructions without a choice, by segment, then engine.
-  std::vector<std::vector<int64_t>> loads;
+  /// Per moment: cost on compute, in all trips, of an instruction without a
+  /// choice.
+  std::vector<int64_t> costs;
   /// The most bytes that an instruction needs on the device in its smallest
   /// variant, with every value that never leaves.
   int64_t largestBytes = 0;

@@ -12,7 +12,9 @@
 #include "compiler/planning/bound/GapModel.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <numeric>
 
 namespace tmc::planning {
 
@@ -21,7 +23,7 @@ namespace tmc::planning {
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::min();
 
 /// A point, or a slope at one, is a vector of coordinates: the weights by
-/// segment, then engine; then prices by space, then moment. Where weights don't
+/// stretch, then engine; then prices by space, then moment. Where weights don't
 /// move, because there is one engine, they have no coordinates.
 template <typename N> class GapSum {
 public:
@@ -31,8 +33,9 @@ public:
   /// `one`: a weight of 1. Without `isWhole`, one engine's weights have no
   /// coordinates, nor have prices of moments that are within their limit with
   /// every gap unbroken: such a price would be 0.
+  /// `borders`: moments that begin a stretch within a segment, in order.
   GapSum(const GapModel &model, const std::vector<int64_t> &limits, N one,
-         bool isWhole);
+         bool isWhole, const std::vector<int32_t> &borders);
 
   /// A point with these weights on compute and on the other engines, and no
   /// prices.
@@ -40,18 +43,20 @@ public:
   /// The sum at a point, and its slope there if `slope` isn't null.
   N operator()(const Point &at, Point *slope);
 
-  int32_t weightOf(SegmentId s, EngineId e) const {
-    return s * int32_t(model.problem.engines.size()) + e;
+  int32_t weightOf(int32_t stretch, EngineId e) const {
+    return stretch * numEngines + e;
   }
   /// The coordinate of a moment's price, or else of the next one's.
   int32_t priceOf(SpaceId space, int32_t moment) const {
     return first[space][moment];
   }
+  int32_t beginOf(int32_t stretch) const { return begins[stretch]; }
   size_t numGaps() const { return numPlain; }
   /// The cost of breaking every plain gap, if weights don't move.
   N costOfGaps() const;
 
   const GapModel &model;
+  const int32_t numEngines;
   int32_t numWeights = 0;
   std::vector<int32_t> moments; // Each price's.
 
@@ -59,15 +64,24 @@ private:
   struct Term {
     int32_t begin = 0, end = 0; // Entries of `before`.
     Range more;                 // Further ones, in `extra`.
-    Range charges;
+    Range charges, also;
     N bytes = N(0);
     N cost = N(0); // The charge, if weights don't move.
     bool isOwed = false;
   };
   struct Charge {
     N amount = N(0);
-    int32_t by = kNone; // Entry of `model.charges`.
+    N costs[2] = {N(0), N(0)}; // Of the run, and of what is paid as well.
+    int32_t weights[2] = {kNone, kNone};
   };
+  /// The stretches that these moments of a segment lie in; all, if none do.
+  Range stretchesOf(SegmentId s, Range moments) const {
+    if (moments.size() == 0)
+      return {firstOf[s], firstOf[s + 1]};
+    return {stretchOf[moments.begin], stretchOf[moments.end - 1] + 1};
+  }
+  int32_t leastWeight(EngineId engine, Range stretches, const Point &at) const;
+  void findLeast(const Point &at);
 
   std::vector<std::vector<int64_t>> mostBytes() const;
   Term termOf(const GapModel::Gap &gap);
@@ -76,15 +90,20 @@ private:
   }
   Charge chargeOf(const Term &term, const Point &at) const {
     if (!numWeights)
-      return {term.cost, term.charges.begin};
-    Charge best;
-    for (int32_t c = term.charges.begin; c < term.charges.end; ++c) {
-      const GapModel::Charge &by = model.charges[c];
-      N amount = at[weightOf(by.segment, by.engine)] * N(by.cost);
-      if (best.by == kNone || amount < best.amount)
-        best = {amount, c};
+      return {term.cost};
+    Charge all;
+    for (int i = 0; i < 2; ++i) {
+      N least = N(0);
+      const Range range = i ? term.also : term.charges;
+      for (int32_t c = range.begin; c < range.end; ++c) {
+        const GapModel::Charge &by = model.charges[c];
+        const int32_t w = leastWeight(by.engine, spans[c], at);
+        if (N amount = at[w] * N(by.cost); c == range.begin || amount < least)
+          least = amount, all.costs[i] = N(by.cost), all.weights[i] = w;
+      }
+      all.amount += least;
     }
-    return best;
+    return all;
   }
   N rentOf(const Term &term) const {
     N price = before[term.end] - before[term.begin];
@@ -98,10 +117,9 @@ private:
   }
   /// Adds to the slope: the charge of a gap, or `bytes` at its moments.
   void pay(const Charge &charge, Point &slope) const {
-    if (!numWeights || charge.by == kNone)
-      return;
-    const GapModel::Charge &by = model.charges[charge.by];
-    slope[weightOf(by.segment, by.engine)] += N(by.cost);
+    for (int i = 0; i < 2; ++i)
+      if (charge.weights[i] != kNone)
+        slope[charge.weights[i]] += charge.costs[i];
   }
   void spread(const Term &term, N bytes) {
     change[term.begin] += bytes;
@@ -116,6 +134,14 @@ private:
 
   const N one;
   size_t numPlain = 0;
+  std::vector<int32_t> stretchOf,
+      firstOf; // By moment; by segment, and the end.
+  std::vector<int32_t> begins;
+  std::vector<N> loads;     // Of compute by stretch, without choices.
+  std::vector<Range> spans; // Stretches, by entry of `model.charges`.
+  /// Entry of the least weight of an engine in 2^i stretches from each one on,
+  /// by i, then as weights are.
+  std::vector<std::vector<int32_t>> least;
   std::vector<std::vector<int32_t>> first; // By space, then moment.
   std::vector<N> over;                     // Live bytes above the limit.
   std::vector<Term> terms;                 // Plain ones first.
@@ -148,11 +174,28 @@ std::vector<std::vector<int64_t>> GapSum<N>::mostBytes() const {
 
 template <typename N>
 GapSum<N>::GapSum(const GapModel &model, const std::vector<int64_t> &limits,
-                  N one, bool isWhole)
-    : model(model), one(one), first(limits.size()) {
+                  N one, bool isWhole, const std::vector<int32_t> &borders)
+    : model(model), numEngines(int32_t(model.problem.engines.size())), one(one),
+      first(limits.size()) {
   const std::vector<std::vector<int64_t>> most = mostBytes();
-  if (isWhole || model.problem.engines.size() > 1)
-    numWeights = weightOf(SegmentId(model.problem.segments.size()), 0);
+  auto border = borders.begin();
+  for (size_t s = 0; s + 1 < model.begins.size(); ++s) {
+    firstOf.push_back(int32_t(loads.size()));
+    loads.push_back(N(0));
+    begins.push_back(model.begins[s]);
+    for (int32_t k = model.begins[s]; k < model.begins[s + 1]; ++k) {
+      if (border != borders.end() && *border == k)
+        loads.push_back(N(0)), begins.push_back(k), ++border;
+      loads.back() += N(model.costs[k]);
+      stretchOf.push_back(int32_t(loads.size()) - 1);
+    }
+  }
+  firstOf.push_back(int32_t(loads.size()));
+  begins.push_back(model.begins.back());
+  if (isWhole || numEngines > 1)
+    numWeights = weightOf(int32_t(loads.size()), 0);
+  for (const GapModel::Charge &charge : model.charges)
+    spans.push_back(stretchesOf(charge.segment, charge.when));
   for (size_t s = 0; s < limits.size(); ++s) {
     auto next = [&] { return numWeights + int32_t(moments.size()); };
     for (size_t k = 0; k < model.numMoments(); ++k) {
@@ -185,6 +228,7 @@ typename GapSum<N>::Term GapSum<N>::termOf(const GapModel::Gap &gap) {
   Term term;
   term.isOwed = gap.isOwed;
   term.charges = gap.charges;
+  term.also = gap.also;
   term.bytes = N(value.bytes);
   for (int32_t c = gap.charges.begin; c < gap.charges.end; ++c)
     if (N cost = one * N(model.charges[c].cost);
@@ -209,7 +253,7 @@ template <typename N>
 std::vector<N> GapSum<N>::point(N compute, N others) const {
   Point out(numWeights + moments.size(), N(0));
   for (int32_t w = 0; w < numWeights; ++w)
-    out[w] = w % int32_t(model.problem.engines.size()) ? others : compute;
+    out[w] = w % numEngines ? others : compute;
   return out;
 }
 
@@ -225,7 +269,14 @@ template <typename N>
 N GapSum<N>::sumOf(const GapModel::Choice &choice,
                    const GapModel::Variant &variant, const Point &at,
                    Point *slope) {
-  const int32_t own = weightOf(choice.segment, variant.engine);
+  // Work goes on beside compute, to the segment's end at most.
+  const int32_t end =
+      variant.engine ? model.begins[choice.segment + 1] : choice.moment + 1;
+  const int32_t own =
+      numWeights
+          ? leastWeight(variant.engine,
+                        stretchesOf(choice.segment, {choice.moment, end}), at)
+          : 0;
   N sum = weight(own, at) * N(variant.cost);
   if (slope && numWeights)
     (*slope)[own] += N(variant.cost);
@@ -253,8 +304,32 @@ N GapSum<N>::sumOf(const GapModel::Choice &choice,
   return sum;
 }
 
+template <typename N> void GapSum<N>::findLeast(const Point &at) {
+  least.assign(1, std::vector<int32_t>(numWeights));
+  std::iota(least[0].begin(), least[0].end(), 0);
+  for (int32_t half = numEngines; 2 * half <= numWeights; half *= 2) {
+    const std::vector<int32_t> &halves = least.back();
+    std::vector<int32_t> next(numWeights - 2 * half + numEngines);
+    for (int32_t w = 0; w < int32_t(next.size()); ++w)
+      next[w] =
+          at[halves[w + half]] < at[halves[w]] ? halves[w + half] : halves[w];
+    least.push_back(std::move(next));
+  }
+}
+
+template <typename N>
+int32_t GapSum<N>::leastWeight(EngineId engine, Range stretches,
+                               const Point &at) const {
+  const int32_t i = std::bit_width(uint32_t(stretches.size())) - 1;
+  const int32_t a = least[i][weightOf(stretches.begin, engine)],
+                b = least[i][weightOf(stretches.end - (1 << i), engine)];
+  return at[b] < at[a] ? b : a;
+}
+
 template <typename N> N GapSum<N>::operator()(const Point &at, Point *slope) {
   N value = N(0);
+  if (numWeights)
+    findLeast(at);
   auto visit = [&](auto f) {
     for (size_t s = 0; s < first.size(); ++s)
       for (int32_t c = first[s].front(); c < first[s].back(); ++c)
@@ -292,10 +367,9 @@ template <typename N> N GapSum<N>::operator()(const Point &at, Point *slope) {
     if (slope)
       sumOf(choice, *best, at, slope);
   }
-  for (int32_t w = 0; w < numWeights; ++w) {
-    const int32_t engines = int32_t(model.problem.engines.size());
-    const N load = N(model.loads[w / engines][w % engines]);
-    value += load * (at[w] - (w % engines ? N(0) : one));
+  for (int32_t w = 0; w < numWeights; w += numEngines) {
+    const N load = loads[w / numEngines];
+    value += load * (at[w] - one);
     if (slope)
       (*slope)[w] += load;
   }

@@ -32,6 +32,14 @@ bool GapWalk::isFree(const Recipe &r) const {
   return false;
 }
 
+/// True if compute runs every variant.
+bool GapWalk::isComputes(int64_t moment) const {
+  for (RecipeId r : problem.instructions[order[moment]].recipes)
+    if (problem.recipes[r].engine != 0)
+      return false;
+  return true;
+}
+
 /// True if only one form can be the content's home.
 bool GapWalk::aloneAtHome(ValueId content) const {
   if (problem.values[content].pinned)
@@ -72,6 +80,15 @@ void GapWalk::findFacts() {
                 : 0);
     }
   }
+  madeAt.assign(n, -1);
+  for (size_t k = order.size(); k-- > 0;)
+    for (RecipeId r : problem.instructions[order[k]].recipes)
+      for (ValueId w : problem.recipes[r].writes)
+        madeAt[problem.contentOf(w)] = int64_t(k);
+  for (size_t v = 0; v < n; ++v)
+    if (problem.values[v].kind != ValueKind::Temporary &&
+        problem.values[v].updates == kNone)
+      madeAt[problem.contentOf(ValueId(v))] = -1;
   for (const Instruction &i : problem.instructions) {
     std::set<ValueId> reads;
     for (RecipeId r : i.recipes) {
@@ -162,6 +179,53 @@ WalkedRun GapWalk::open(SegmentId s, int64_t moment) const {
   return run;
 }
 
+/// A run that breaks the gap stands behind its begin in the list, so compute
+/// has run all before that. Where compute reads the value, it waits for copies
+/// from and to the device.
+void GapWalk::setMoments(const WalkedGap &gap, const Recipe &r,
+                         WalkedGap::Charge &charge) const {
+  const SegmentId s = charge.segment;
+  if (trips(s) > 1 && !gap.inTrip)
+    return;
+  charge.from = std::max(gap.from, starts[s]);
+  charge.to = gap.isAwaited && problem.touchesDevice(r)
+                  ? std::min(gap.to, starts[s + 1])
+                  : starts[s + 1];
+}
+
+/// The copies that make a new home of v's content, if `run` updates v on the
+/// device and v isn't at home there.
+std::vector<WalkedGap::Charge> GapWalk::writesBack(const WalkedRun &run,
+                                                   ValueId v) const {
+  std::vector<WalkedGap::Charge> out;
+  const SegmentId s = run.segment;
+  const ValueId u = next[v];
+  if (u == kNone || trips(s) > 1)
+    return out;
+  const ValueId content = problem.contentOf(u);
+  bool isUpdated = false;
+  for (const WalkedRun::Variant &variant : run.variants)
+    for (ValueId w : variant.recipe->writes) {
+      const bool reads = contains(variant.recipe->reads, v);
+      isUpdated |= reads && w == u;
+      if (reads && w != u && problem.contentOf(w) == content)
+        return out;
+    }
+  for (ValueId f : forms[content]) {
+    if (!isUpdated || f == u || problem.values[f].kind != ValueKind::Persistent)
+      continue;
+    if (mayRead[f] > 0)
+      return {};
+    for (size_t m = 0; m < makers[f].size(); ++m)
+      for (SegmentId at = s; at < SegmentId(problem.segments.size()); ++at)
+        if (const Recipe &r = *makers[f][m];
+            r.segment == kNone || r.segment == at)
+          out.push_back({at, r.engine, Wide(parts[f][m]) * trips(at),
+                         std::max(run.moment, starts[at]), starts[at + 1]});
+  }
+  return out;
+}
+
 /// Adds ways to break a gap: runs that write v in segments [from, to].
 void GapWalk::addCharges(WalkedGap &gap, ValueId v, SegmentId from,
                          SegmentId to, const Count &count) const {
@@ -171,7 +235,9 @@ void GapWalk::addCharges(WalkedGap &gap, ValueId v, SegmentId from,
       if (r.segment != kNone && r.segment != s)
         continue;
       const int64_t times = std::max<int64_t>(0, count(s) - isFree(r));
-      gap.charges.push_back({s, r.engine, Wide(parts[v][m]) * times});
+      WalkedGap::Charge charge{s, r.engine, Wide(parts[v][m]) * times};
+      setMoments(gap, r, charge);
+      gap.charges.push_back(std::move(charge));
     }
 }
 
@@ -213,8 +279,13 @@ void GapWalk::meetOutside(WalkedRun &run, ValueId v) {
   WalkedGap gap{v, WalkedGap::Outer, {{from.clock, clock}}, {}};
   if (int64_t since = fromHome ? endOfTouches(v) : -1; since >= 0)
     gap.spans.push_back({since, int64_t(order.size())});
+  gap.from = from.clock;
+  gap.to = run.moment;
+  gap.isAwaited = isComputes(run.moment);
   addLeaving(gap, v, from.segment, run.segment,
              [&](SegmentId s) { return s == run.segment ? 1 : trips(s); });
+  if (fromHome)
+    gap.also = writesBack(run, v);
   run.gaps.push_back(std::move(gap));
 }
 
@@ -255,8 +326,12 @@ void GapWalk::meet(WalkedRun &run, ValueId v, int64_t trip) {
     if (trip > 0)
       return;
     WalkedGap gap{v, WalkedGap::Owed, {}, {}};
-    addCharges(gap, v, 0, SegmentId(problem.segments.size()) - 1,
-               [&](SegmentId at) { return trips(at); });
+    const int64_t made = madeAt[problem.contentOf(v)];
+    gap.from = std::max<int64_t>(made, 0);
+    gap.to = run.moment;
+    gap.isAwaited = isComputes(run.moment);
+    addCharges(gap, v, made < 0 ? 0 : problem.instructions[order[made]].segment,
+               s, [&](SegmentId at) { return trips(at); });
     for (WalkedGap::Charge &charge : gap.charges)
       charge.cost = charge.cost * trips(s) / mayRead[v];
     run.gaps.push_back(std::move(gap));
@@ -266,6 +341,10 @@ void GapWalk::meet(WalkedRun &run, ValueId v, int64_t trip) {
     if (trip != std::min<int64_t>(trips(s), 2) - 1)
       return;
     WalkedGap gap{v, WalkedGap::Inside, {{from.clock, clock}}, {}};
+    gap.from = from.clock;
+    gap.to = clock;
+    gap.inTrip = true;
+    gap.isAwaited = isComputes(run.moment);
     addCharges(gap, v, s, s, [&](SegmentId) { return trips(s); });
     run.gaps.push_back(std::move(gap));
   } else if (problem.values[v].kind == ValueKind::Carried) {
@@ -322,6 +401,9 @@ void GapWalk::endCarried(SegmentId s) {
     if (!counts(v))
       continue;
     WalkedGap gap{v, WalkedGap::Inside, {{tails.at(v), starts[s + 1]}}, {}};
+    gap.from = tails.at(v);
+    gap.to = starts[s + 1];
+    gap.inTrip = true;
     addCharges(gap, v, s, s, [&](SegmentId) { return trips(s); });
     onGap(gap);
   }
@@ -365,6 +447,8 @@ void GapWalk::addResults() {
     if (!isAlone)
       continue;
     WalkedGap gap{v, WalkedGap::Outer, {{touches[v].clock, clock}}, {}};
+    gap.from = touches[v].clock;
+    gap.to = clock;
     const SegmentId end = SegmentId(problem.segments.size()) - 1;
     if (touches[v].segment == end)
       gap.kind = WalkedGap::Inside;

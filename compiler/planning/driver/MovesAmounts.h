@@ -40,7 +40,7 @@ inline constexpr int64_t kPricesShare = 4;
 
 /// The amount of work. Parts are those of the effort of a device's plan.
 struct Amounts {
-  int64_t boundSteps;
+  int64_t boundSteps; // Of the bound that guides the search.
   std::span<const Knobs> knobs; // For the best modes; each mode gets kTwo.
   /// Around the best knob the price is halved and doubled while that helps, at
   /// most this often.
@@ -50,8 +50,8 @@ struct Amounts {
   /// The limit on plans times values in a search with a single knob.
   int64_t stepValues;
 };
-inline constexpr Amounts kFull = {200, kAll, 3, 64, 16, 1, 5, 350'000};
-inline constexpr Amounts kCoarse = {10, {}, 0, 256, 256, 64, 1, 30'000};
+inline constexpr Amounts kFull = {500, kAll, 3, 64, 16, 1, 5, 350'000};
+inline constexpr Amounts kCoarse = {60, {}, 0, 256, 256, 64, 1, 30'000};
 /// The search changes stretches of updates in the best modes, at most this many
 /// at the finest; it plans the most promising of these changes, at most
 /// kNeighbours.
@@ -62,7 +62,9 @@ inline constexpr int64_t kFreeParts[] = {0, 32, 16, 8, 5};
 
 /// Plans at least this part above the bound are far from it: they are worth
 /// every row, and stretches down to one update.
-inline constexpr int64_t kFarPart = 10;
+inline constexpr int64_t kFarPart = 20;
+/// Plans at least this part above the bound are worth more work on the bound.
+inline constexpr int64_t kUnprovenPart = 100;
 /// In a coarse search, plans at most this part above the bound are near enough.
 inline constexpr int64_t kNearPart = 33;
 

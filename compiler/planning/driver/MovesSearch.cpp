@@ -72,6 +72,10 @@ public:
       tryExact();
     if (!failure.ok())
       return failure;
+    if (!options.coarse && isAbove(kUnprovenPart))
+      if (Certificate more = prove(problem);
+          more.provenCost > best.certificate.provenCost)
+        best.certificate = std::move(more);
     best.stats.tried = tried;
     best.baseCost = baseCost(problem);
     best.orders = programOrders(problem);
@@ -162,11 +166,15 @@ private:
   /// nothing fits, and far from the bound.
   bool isThorough() const { return isSmall || isFar || !best.feasible; }
 
+  /// True if the best plan is at least 1/part above the bound.
+  bool isAbove(int64_t part) const {
+    const int64_t proven = best.certificate.provenCost;
+    return canGain(proven + proven / part);
+  }
   /// Sets `isFar`: whether the best plan is far from the bound.
   void lookHowFar() {
-    const int64_t proven = best.certificate.provenCost;
     isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
-            canGain(proven + proven / kFarPart);
+            isAbove(kFarPart);
   }
 
   SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {
@@ -297,8 +305,7 @@ private:
     tryRanked(loads, now, least);
     moveTo(plainModes(groups), now, least);
     if (options.coarse) {
-      if (!canGain(best.certificate.provenCost +
-                   best.certificate.provenCost / kNearPart))
+      if (!isAbove(kNearPart))
         return;
       few = {&bestKnobs, 1};
       moveOn(loads, now, least);

@@ -1,6 +1,5 @@
 #include "compiler/planning/driver/PlanBy.h"
 
-#include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/model/Verify.h"
 #include "compiler/planning/peers/External.h"
 #include "compiler/planning/peers/OffloadRules.h"
@@ -121,7 +120,7 @@ void boundOnDevice(const Problem &problem, const SolveOptions &options,
 /// Bounds for a plan with moves, in the program's order.
 void boundMoves(const Problem &problem, Plan &plan) {
   plan.impossibleBelowBytes = impossibleBelow(problem);
-  plan.certificate = prove(problem, {.steps = kFull.boundSteps});
+  plan.certificate = prove(problem);
 }
 
 } // namespace

@@ -110,7 +110,7 @@ TEST(Bound, ChoicesTakenApartProveNoMore) {
     const Relaxation relaxation = relax(model);
     choices += int64_t(model.choices.size());
     const int64_t limit = 5 + random.below(20);
-    GapSum<__int128> sum(model, {limit}, 1000, true);
+    GapSum<__int128> sum(model, {limit}, 1000, true, {});
     std::vector<__int128> at = sum.point(1000, 0);
     __int128 apart = __int128(relaxation.cheaperRecipes) * 1000;
     std::vector<int64_t> before(model.numMoments() + 1, 0);
@@ -129,8 +129,8 @@ TEST(Bound, ChoicesTakenApartProveNoMore) {
       base += p.recipes[i.recipes.front()].cost * p.segments[i.segment].trips *
               __int128(1000);
     __int128 whole = sum(at, nullptr);
-    for (const std::vector<int64_t> &row : model.loads)
-      whole += row[0] * __int128(1000);
+    for (int64_t cost : model.costs)
+      whole += cost * __int128(1000);
     ASSERT_LE(base + apart, whole) << seed;
   }
   EXPECT_GT(choices, 50);

@@ -21,7 +21,14 @@ Certificate randomCertificate(Random &random, const Problem &p) {
   Certificate c;
   c.budgetBytes = p.spaces[0].budgetBytes;
   c.denominator = 1 + random.below(40);
-  for (size_t s = 0; s < p.segments.size(); ++s) {
+  const GapModel model(p);
+  for (int32_t k = 0; k < int32_t(model.numMoments()); ++k) {
+    const bool isFirst =
+        std::count(model.begins.begin(), model.begins.end(), k);
+    if (!isFirst && model.isComputes(k) && random.chance(0.4))
+      c.borders.push_back(model.order[k]);
+  }
+  for (size_t s = 0; s < p.segments.size() + c.borders.size(); ++s) {
     std::vector<int64_t> &row = c.weights.emplace_back(p.engines.size(), 0);
     for (int64_t left = c.denominator; left > 0;) {
       int64_t part = 1 + random.below(uint32_t(left));
@@ -137,8 +144,10 @@ void expectFalse(const Problem &p, void (*plant)(GapModel &), int extras = 1) {
               (long long)*optimum, (long long)provenBy(p, right));
 }
 
-/// m, at home on the device or the host, and n, which updates it there.
-SpaceProblem withUpdate(int64_t fetchCost) {
+/// m, at home on the device or the host, and n, which updates it there; the
+/// host can run the update if `onHost`.
+SpaceProblem withUpdate(int64_t fetchCost, int64_t backCost = 5,
+                        bool onHost = true) {
   SpaceProblem w;
   w.p.addSegment("step");
   w.value("m").kind = ValueKind::Persistent;
@@ -157,9 +166,10 @@ SpaceProblem withUpdate(int64_t fetchCost) {
   InstructionId update = w.p.addInstruction(0, device);
   Recipe host = w.recipe("adam", "g@host m@host", "n@host", 5, kHostEngine);
   host.overwrites = {{w.id("m@host"), w.id("n@host"), true}};
-  w.p.addVariant(update, host);
+  if (onHost)
+    w.p.addVariant(update, host);
   w.move("get", "m@host", "m", kH2D, fetchCost);
-  w.move("put", "n", "n@host", kD2H, 5);
+  w.move("put", "n", "n@host", kD2H, backCost);
   w.move("down", "g", "g@host", kD2H, 5);
   w.p.spaces.resize(2);
   w.p.engines.resize(4);
@@ -203,6 +213,42 @@ TEST(SpaceBound, OneCopyOfAGradientServesEveryUpdate) {
       for (int32_t c = gap.charges.begin; c < gap.charges.end; ++c)
         model.charges[c].cost *= gap.isOwed ? 2 : 1;
   });
+}
+
+/// The copy of g begins after g, and the kernels before g are done by then.
+TEST(SpaceBound, ACopyBeginsBehindWhatItCopies) {
+  SpaceProblem w = withUsers({"u"}, false);
+  w.value("k", 10);
+  w.p.addInstruction(0, w.recipe("k", "", "k", 30));
+  std::swap(w.p.segments[0].instructions[0], w.p.segments[0].instructions[2]);
+  std::swap(w.p.segments[0].instructions[1], w.p.segments[0].instructions[2]);
+  ASSERT_EQ(optimumOf(w.p, Plans(w.p, 1)), 30 + 2 + 18 + 2);
+  EXPECT_EQ(provenBy(w.p, prove(w.p)), 30 + 18);
+  EXPECT_EQ(prove(w.p, {.stretches = 1}).provenCost, 30 + 2);
+}
+
+/// Kernels behind an update on the host don't wait for its copy.
+TEST(SpaceBound, ACopyForTheHostGoesOnBesideLaterKernels) {
+  SpaceProblem w = withUsers({"u"}, false);
+  for (const char *name : {"k", "l"}) {
+    w.value(name, 10);
+    w.p.addInstruction(0, w.recipe(name, "", name, 10));
+  }
+  expectFalse(w.p, [](GapModel &model) {
+    for (const GapModel::Gap &gap : model.gaps)
+      for (int32_t c = gap.charges.begin; gap.isOwed && c < gap.charges.end;
+           ++c)
+        model.charges[c].when.end = model.charges[c].when.begin + 1;
+  });
+}
+
+/// Only the device updates m, and x leaves no room for it: m is fetched, and n
+/// is written back behind the update.
+TEST(SpaceBound, AStateFromTheHostIsWrittenBack) {
+  SpaceProblem w = withUpdate(5, 60, false);
+  ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+  ASSERT_EQ(optimumOf(w.p, Plans(w.p, 2)), 10 + 10 + 5 + 10 + 60);
+  EXPECT_EQ(provenBy(w.p, prove(w.p)), 10 + 10 + 60);
 }
 
 TEST(SpaceBound, WhatTheHostMadeNeedsNoCopy) {
@@ -254,7 +300,7 @@ TEST(SpaceBound, AVariantThatSparesTwoOperandsIsPaidOnce) {
   expectFalse(w.p, [](GapModel &model) {
     for (GapModel::Choice &choice : model.choices)
       --choice.variants.end;
-    model.charges = {{0, kCompute, 10}};
+    model.charges = {{0, kCompute, 10, {}}};
     for (GapModel::Gap &gap : model.gaps)
       gap.charges = {0, 1};
   });
@@ -372,8 +418,19 @@ TEST(SpaceBound, TheJudgeRefusesWhatIsNoCertificate) {
   };
   using C = Certificate;
   refused([](C &c) { c.denominator = 0; }, "the denominator is 0");
-  refused([](C &c) { c.weights.pop_back(); }, "weights of 0 segments");
+  refused([](C &c) { c.weights.pop_back(); }, "weights of 0 stretches");
   refused([](C &c) { c.weights[0].pop_back(); }, "weights of 3 engines");
+  auto cut = [](std::vector<InstructionId> borders) {
+    return [borders](C &c) {
+      c.borders = borders;
+      c.weights.resize(1 + borders.size(), c.weights[0]);
+    };
+  };
+  refused(cut({2}), "a border at 'update', which compute may not run");
+  refused(cut({0}), "a border at the begin of segment 'step'");
+  refused(cut({1, 1}), "borders in another order");
+  refused(cut({9}), "borders in another order");
+  refused([](C &c) { c.borders = {1}; }, "stretches, not of");
   refused([](C &c) { c.weights[0][0] = -1; }, "a weight of -1");
   refused([](C &c) { c.weights[0][1] = c.denominator + 1; }, "more than 1");
   refused([](C &c) { c.prices[0].price = -1; }, "a price of -1");
