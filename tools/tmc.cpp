@@ -151,9 +151,10 @@ struct ModelFlags {
                             cl::sub(compile),
                             cl::cat(category)};
   cl::opt<std::string> weights{
-      "weights", cl::value_desc("FILE"),
-      cl::desc("a .safetensors file with the values to start from (default: "
-               "the model's)"),
+      "weights", cl::value_desc("FILE|DIR"),
+      cl::desc("the values to start from: a .safetensors file, the index of "
+               "its shards, or\n                          a folder with "
+               "model.safetensors or that index (default: the model's)"),
       cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> weightsPrefix{
       "weights-prefix", cl::value_desc("OLD=NEW"),

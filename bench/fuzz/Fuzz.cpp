@@ -4,16 +4,21 @@
 //   TMC_FUZZ_TORCH   bytes of an archive; what begins with '{' is a program, of
 //                    which a sound archive is made first, since no mutation
 //                    gets by the checksums of a zip file
+//   TMC_FUZZ_INDEX   an index of shards, which lies beside two shards
 //
-// Whatever it is, importing ends with a model or with one message. A defect
+// Whatever it is, reading ends with a model or with one message. A defect
 // that the importer itself reports stops the run, as a crash does. A share of
 // what is imported is kept in the directory of TMC_FUZZ_KEEP: run.py compiles
 // it.
 
+#ifdef TMC_FUZZ_INDEX
+#include "runtime/step/SafetensorsSet.h"
+#else
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
 
 #include "mlir/IR/MLIRContext.h"
+#endif
 
 #include <array>
 #include <cstdio>
@@ -22,9 +27,63 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace tmc;
+
+static void put(const std::string &path, const std::string &bytes) {
+  std::FILE *file = std::fopen(path.c_str(), "wb");
+  if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+    std::abort();
+  std::fclose(file);
+}
+
+#ifdef TMC_FUZZ_INDEX
+
+/// A file with one tensor of this name.
+static std::string shard(const char *name) {
+  std::vector<std::pair<std::string, SafeTensor>> tensors(1);
+  tensors[0].first = name;
+  tensors[0].second.shape = {1};
+  return safetensorsHeader(tensors, {}) + "1234";
+}
+
+/// Two shards in a folder, which goes when the process ends.
+struct Shards {
+  const std::string path = "/dev/shm/tmc-fuzz-" + std::to_string(getpid());
+  const std::string index = path + "/model.safetensors.index.json";
+
+  Shards() {
+    mkdir(path.c_str(), 0700);
+    put(path + "/one", shard("a"));
+    put(path + "/two", shard("b"));
+  }
+  ~Shards() {
+    for (const std::string &file : {path + "/one", path + "/two", index})
+      unlink(file.c_str());
+    rmdir(path.c_str());
+  }
+};
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const Shards shards;
+  const auto &[folder, index] = shards;
+  put(index, std::string(reinterpret_cast<const char *>(data), size));
+  SafetensorsSet set;
+  const Status s = SafetensorsSet::open(folder, set);
+  if (!s && s.code() != Code::BadInput) {
+    std::fprintf(stderr, "code %d: %s\n", int(s.code()), s.message().c_str());
+    std::abort();
+  }
+  // No file but the shards.
+  for (const SafetensorsFile &file : set.files())
+    if (s && file.path() != folder + "/one" && file.path() != folder + "/two")
+      std::abort();
+  return 0;
+}
+
+#else
 
 /// Types and constants that models leave in a context add up.
 constexpr int kRunsOfAContext = 256;
@@ -157,13 +216,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     zip.add("model/data/weights/model_weights_config.json", "{\"config\": {}}");
     bytes = zip.bytes();
   }
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
-    std::abort();
-  std::fclose(file);
+  put(path, bytes);
   judge(importTorch(path, options(), context()), bytes);
   unlink(path.c_str());
   return 0;
 }
+
+#endif
 
 #endif

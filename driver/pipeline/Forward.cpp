@@ -142,8 +142,13 @@ static std::vector<std::string> filesRead(const Forward &forward,
     if (!name.empty() && llvm::sys::fs::exists(file))
       files.push_back(file.str().str());
   }
-  if (!options.weights.empty())
-    files.push_back(options.weights);
+  if (forward.weights) {
+    const SafetensorsSet &given = forward.weights->given;
+    if (!given.index().empty())
+      files.push_back(given.index());
+    for (const SafetensorsFile &file : given.files())
+      files.push_back(file.path());
+  }
   if (isTargetFile(options.target))
     files.push_back(options.target);
   files.insert(files.end(), options.prices.begin(), options.prices.end());

@@ -83,7 +83,7 @@ struct CompileOptions {
   int64_t effort = 100;
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
-  std::string weights;     // A .safetensors file; empty: the model's own.
+  std::string weights;     // A SafetensorsSet; empty: the model's own.
   std::pair<std::string, std::string> weightsPrefix; // Prefix of names: in the
                                                      // file, in the model.
   std::string output;  // Directory; empty: the model's name.

@@ -102,7 +102,7 @@ static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
     SafeTensor like = unusedTensor(tensor);
     std::string_view bytes;
     for (const std::string &name : names)
-      if (const SafeTensor *given = sources.given.find(prefix.nameInFile(name));
+      if (const SetTensor *given = sources.given.find(prefix.nameInFile(name));
           given && bytes.empty() && given->shape == like.shape &&
           given->type == like.type)
         bytes = {sources.given.data(*given), size_t(given->end - given->begin)};
@@ -131,15 +131,15 @@ std::string WeightsPrefix::nameInFile(const std::string &name) const {
 
 /// The tensor of `file` with one of the names of `value`, or null. Adds the
 /// names that a file may use to `known`.
-static const SafeTensor *find(const SafetensorsFile &file,
-                              const ModelValue &value,
-                              const WeightsPrefix &prefix,
-                              std::set<std::string> &known) {
+static const SetTensor *find(const SafetensorsSet &file,
+                             const ModelValue &value,
+                             const WeightsPrefix &prefix,
+                             std::set<std::string> &known) {
   std::vector<std::string> names{prefix.nameInFile(value.name)};
   for (const std::string &alias : value.aliases)
     names.push_back(prefix.nameInFile(alias));
   known.insert(names.begin(), names.end());
-  const SafeTensor *found = nullptr;
+  const SetTensor *found = nullptr;
   for (const std::string &name : names)
     if (!found)
       found = file.find(name);
@@ -148,7 +148,7 @@ static const SafeTensor *find(const SafetensorsFile &file,
 
 /// Checks the names and shapes of --weights; returns the text of a warning.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
-                                   Weights &model, const SafetensorsFile &file,
+                                   Weights &model, const SafetensorsSet &file,
                                    const WeightsPrefix &prefix) {
   std::vector<std::string> missing, unexpected, wrong;
   std::set<std::string> known;
@@ -206,7 +206,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
                    const std::string &path, const WeightsPrefix &prefix) {
   WeightSources sources;
   if (!path.empty()) {
-    if (Status s = SafetensorsFile::open(path, sources.given); !s)
+    if (Status s = SafetensorsSet::open(path, sources.given); !s)
       return Failure{FailureKind(s.code()), s.message(), {}};
     auto extra = check(values, model, sources.given, prefix);
     if (!extra)
@@ -218,7 +218,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
   for (const ModelValue &value : values) {
     SafeTensor tensor{value.type, value.shape, 0, 0};
     std::string_view bytes;
-    if (const SafeTensor *found = find(sources.given, value, prefix, known)) {
+    if (const SetTensor *found = find(sources.given, value, prefix, known)) {
       tensor.type = found->type;
       bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
     } else {

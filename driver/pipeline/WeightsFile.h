@@ -1,7 +1,7 @@
 // WeightsFile.h - DIR/weights.safetensors: the values that a step starts from.
 //
-//     --weights F.safetensors ---+ wins
-//                                +--> gather: found, checked --> write: as they
+//     --weights F.safetensors, --+ wins
+//     an index or a folder       +--> gather: found, checked --> write: as they
 //     the model's own values ----+    against the model          are, piece by
 //     (in its file or beside it)                                 piece
 //
@@ -19,7 +19,7 @@
 #include "compiler/report/Planned.h"
 #include "driver/pipeline/OutputDirectory.h"
 #include "frontends/common/Weights.h"
-#include "runtime/step/Safetensors.h"
+#include "runtime/step/SafetensorsSet.h"
 
 #include <string>
 #include <string_view>
@@ -29,7 +29,7 @@ namespace tmc {
 
 /// The source of each known value. The views refer to mapped files.
 struct WeightSources {
-  SafetensorsFile given; // --weights, if any.
+  SafetensorsSet given; // --weights, if any.
   std::vector<std::pair<std::string, SafeTensor>> tensors;
   std::vector<std::string_view> bytes; // For each of `tensors`.
   int64_t totalBytes = 0;
@@ -52,10 +52,10 @@ struct WeightsPrefix {
   std::string nameInFile(const std::string &name) const;
 };
 
-/// Finds the values of `values`: in the file `path`, unless that is empty, else
-/// in the model. Fails where a file contradicts the model, where `path` lacks a
-/// parameter, and where the model names a file that it may not; a file that
-/// isn't there only leaves values missing.
+/// Finds the values of `values`: in the files of `path` (a SafetensorsSet),
+/// unless that is empty, else in the model. Fails where a file contradicts the
+/// model, where `path` lacks a parameter, and where the model names a file that
+/// it may not; a file that isn't there only leaves values missing.
 Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
                                       Weights &model, const std::string &path,
                                       const WeightsPrefix &prefix);

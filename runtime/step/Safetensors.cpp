@@ -3,10 +3,9 @@
 #include "runtime/step/Safetensors.h"
 
 #include "runtime/kernels/Names.h"
+#include "runtime/step/JsonReader.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 
 namespace tmc {
 
@@ -35,212 +34,97 @@ constexpr TypeName kTypes[] = {
 
 /// Parses exactly the JSON that a header can hold: one object whose values are
 /// objects of strings, strings, or lists of non-negative integers. Other values
-/// are skipped up to a fixed depth, or refused.
+/// are refused.
 class HeaderParser {
 public:
   HeaderParser(const char *begin, const char *end)
-      : at_(begin), begin_(begin), end_(end) {}
+      : at_({begin, size_t(end - begin)}, "header") {}
 
   bool parse(std::map<std::string, SafeTensor> &tensors,
              std::map<std::string, std::string> &metadata) {
-    if (!expect('{'))
-      return false;
-    if (accept('}'))
-      return finish();
-    do {
-      std::string name;
-      if (!string(name) || !expect(':'))
+    const bool isRead = at_.object([&](const std::string &name) {
+      if (!at_.checkName(name))
         return false;
-      if (const std::string fault = nameFault(name); !fault.empty())
-        return fail("the name '" + visible(name, /*isName=*/true) + "' " +
-                    fault);
-      if (name == "__metadata__") {
-        if (!stringMap(metadata))
-          return false;
-        continue;
-      }
+      if (name == "__metadata__")
+        return stringMap(metadata);
       SafeTensor tensor;
       if (!entry(tensor))
         return false;
-      if (!tensors.emplace(name, std::move(tensor)).second)
-        return fail("the name '" + name + "' occurs twice");
-    } while (accept(','));
-    return expect('}') && finish();
+      return tensors.emplace(name, std::move(tensor)).second ||
+             at_.fail("the name '" + name + "' occurs twice");
+    });
+    return isRead && at_.finish();
   }
-  const std::string &error() const { return error_; }
+  const std::string &error() const { return at_.error(); }
 
 private:
-  bool fail(const std::string &why) {
-    if (error_.empty())
-      error_ =
-          why + " (at byte " + std::to_string(at_ - begin_) + " of the header)";
-    return false;
-  }
-  void blanks() {
-    while (at_ < end_ &&
-           (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r'))
-      ++at_;
-  }
-  bool accept(char c) {
-    blanks();
-    if (at_ == end_ || *at_ != c)
-      return false;
-    ++at_;
-    return true;
-  }
-  bool expect(char c) {
-    return accept(c) || fail(std::string("'") + c + "' expected");
-  }
-  bool finish() {
-    blanks();
-    return at_ == end_ || fail("something follows the header's object");
-  }
-
-  /// The four digits after `\u`.
-  bool codeUnit(uint32_t &code) {
-    if (end_ - at_ < 4)
-      return fail("an unfinished escape");
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const char h = *at_;
-      const int digit = h >= '0' && h <= '9'   ? h - '0'
-                        : h >= 'a' && h <= 'f' ? h - 'a' + 10
-                        : h >= 'A' && h <= 'F' ? h - 'A' + 10
-                                               : -1;
-      if (digit < 0)
-        return fail("a bad escape");
-      code = code * 16 + uint32_t(digit);
-    }
-    return true;
-  }
-
-  bool string(std::string &out) {
-    if (!expect('"'))
-      return false;
-    out.clear();
-    while (at_ < end_ && *at_ != '"') {
-      if (static_cast<unsigned char>(*at_) < 0x20)
-        return fail("a control character in a string");
-      if (*at_ != '\\') {
-        out += *at_++;
-        continue;
-      }
-      if (++at_ == end_)
-        break;
-      const char c = *at_++;
-      if (c == 'u') {
-        uint32_t code = 0, low = 0;
-        if (!codeUnit(code))
-          return false;
-        // A character above U+FFFF takes two code units.
-        if ((code & 0xfc00) == 0xd800) {
-          if (end_ - at_ < 2 || at_[0] != '\\' || at_[1] != 'u')
-            return fail("half of a character");
-          at_ += 2;
-          if (!codeUnit(low))
-            return false;
-          if ((low & 0xfc00) != 0xdc00)
-            return fail("half of a character");
-          code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
-        } else if ((code & 0xfc00) == 0xdc00) {
-          return fail("half of a character");
-        }
-        appendUtf8(out, code);
-        continue;
-      }
-      const char *from = "\"\\/bfnrt", *to = "\"\\/\b\f\n\r\t";
-      const char *found = std::strchr(from, c);
-      if (!c || !found)
-        return fail("a bad escape");
-      out += to[found - from];
-    }
-    return expect('"');
-  }
-
-  bool integer(int64_t &out) {
-    blanks();
-    const char *start = at_;
-    out = 0;
-    for (; at_ < end_ && *at_ >= '0' && *at_ <= '9'; ++at_)
-      if (__builtin_mul_overflow(out, int64_t(10), &out) ||
-          __builtin_add_overflow(out, int64_t(*at_ - '0'), &out))
-        return fail("a number that is too large");
-    return at_ != start || fail("a non-negative whole number expected");
-  }
-
   bool list(std::vector<int64_t> &out) {
-    if (!expect('['))
+    if (!at_.expect('['))
       return false;
-    if (accept(']'))
+    if (at_.accept(']'))
       return true;
     do {
       int64_t value;
-      if (!integer(value))
+      if (!at_.integer(value))
         return false;
       if (out.size() == kMaxDims)
-        return fail("more than 64 dimensions");
+        return at_.fail("more than 64 dimensions");
       out.push_back(value);
-    } while (accept(','));
-    return expect(']');
+    } while (at_.accept(','));
+    return at_.expect(']');
   }
 
   bool stringMap(std::map<std::string, std::string> &out) {
-    if (!expect('{'))
-      return false;
-    if (accept('}'))
-      return true;
-    do {
-      std::string key, value;
-      if (!string(key) || !expect(':') || !string(value))
+    return at_.object([&](const std::string &key) {
+      std::string value;
+      if (!at_.string(value))
         return false;
       out[key] = value;
-    } while (accept(','));
-    return expect('}');
+      return true;
+    });
+  }
+
+  bool typeOf(SafeTensor &tensor) {
+    std::string name;
+    if (!at_.string(name))
+      return false;
+    for (const TypeName &known : kTypes)
+      if (name == known.name) {
+        tensor.type = known.type;
+        tensor.isUnsigned = known.isUnsigned;
+        return true;
+      }
+    return at_.fail("the unknown type '" + name + "'");
+  }
+
+  bool offsetsOf(SafeTensor &tensor) {
+    std::vector<int64_t> pair;
+    if (!list(pair))
+      return false;
+    if (pair.size() != 2)
+      return at_.fail("data_offsets must have two entries");
+    tensor.begin = pair[0];
+    tensor.end = pair[1];
+    return true;
   }
 
   bool entry(SafeTensor &tensor) {
     bool type = false, shape = false, offsets = false;
-    if (!expect('{'))
-      return false;
-    do {
-      std::string key;
-      if (!string(key) || !expect(':'))
-        return false;
-      if (key == "dtype" && !type) {
-        std::string name;
-        if (!string(name))
-          return false;
-        for (const TypeName &known : kTypes)
-          if (name == known.name) {
-            tensor.type = known.type;
-            tensor.isUnsigned = known.isUnsigned;
-            type = true;
-          }
-        if (!type)
-          return fail("the unknown type '" + name + "'");
-      } else if (key == "shape" && !shape) {
-        shape = list(tensor.shape);
-        if (!shape)
-          return false;
-      } else if (key == "data_offsets" && !offsets) {
-        std::vector<int64_t> pair;
-        if (!list(pair))
-          return false;
-        if (pair.size() != 2)
-          return fail("data_offsets must have two entries");
-        tensor.begin = pair[0];
-        tensor.end = pair[1];
-        offsets = true;
-      } else {
-        return fail("the unexpected key '" + key + "'");
-      }
-    } while (accept(','));
-    return expect('}') &&
+    const bool isRead = at_.object([&](const std::string &key) {
+      if (key == "dtype" && !type)
+        return type = typeOf(tensor);
+      if (key == "shape" && !shape)
+        return shape = list(tensor.shape);
+      if (key == "data_offsets" && !offsets)
+        return offsets = offsetsOf(tensor);
+      return at_.fail("the unexpected key '" + key + "'");
+    });
+    return isRead &&
            ((type && shape && offsets) ||
-            fail("a tensor without dtype, shape or data_offsets"));
+            at_.fail("a tensor without dtype, shape or data_offsets"));
   }
 
-  const char *at_, *begin_, *end_;
-  std::string error_;
+  JsonReader at_;
 };
 
 } // namespace
