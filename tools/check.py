@@ -191,6 +191,9 @@ ROOMS = {
     "driver/verify": ["compiler/reference", "driver/pipeline", "compiler/emit", "dialects",
                       "compiler/support", "runtime/tmc.h", "runtime/kernels",
                       "runtime/step"],
+    # Weights alone: no model is compiled.
+    "driver/merge": ["driver/pipeline/Folder.h", "driver/pipeline/Interrupt.h",
+                     "compiler/support", "runtime/kernels", "runtime/step"],
     "driver/calibrate": ["driver/pipeline", "compiler/report", "compiler/emit",
                          "compiler/target", "compiler/support", "dialects",
                          "runtime/kernels"],

@@ -238,6 +238,7 @@ SEE = {
     "verify": "The reference is the interpreter in `compiler/reference`, which computes in double.",
     "doctor": "",
     "calibrate": "[targets.md](targets.md#measuring) describes the measurement and the file.",
+    "merge": "[runtime.md](runtime.md#merging-an-adapter) has the formats, and the cases that it refuses.",
 }
 SOLVE = "The planners on problems in files ([planning.md](planning.md))."
 TRAIN = ("`tmc compile` writes the trainer into its directory ([runtime.md](runtime.md)). Where the plan has a\n"

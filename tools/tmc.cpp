@@ -1,4 +1,4 @@
-// tmc - the command: compile, plan, explain, verify.
+// tmc - the command: compile, plan, explain, verify, merge.
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "driver/pipeline/Compile.h"
@@ -11,6 +11,7 @@
 #include "passes/Offload.h"
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
+#include "tools/MergeCommand.h"
 #include "tools/VerifyCommand.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -474,6 +475,7 @@ int main(int argc, char **argv) {
   VerifyCommand verify;
   cl::SubCommand doctor{"doctor", "what is missing on this machine"};
   CalibrateCommand calibrate;
+  MergeCommand merge;
   const Command commands[] = {
       {&flags.compile, "MODEL [flags]", 1,
        "compile a model into a training step that fits"},
@@ -485,7 +487,9 @@ int main(int argc, char **argv) {
        "run a compiled step against the reference interpreter"},
       {&doctor, "", 0, "say what is missing on this machine, and the fix"},
       {&calibrate.command, "-o FILE", 0,
-       "measure this machine into a target file"}};
+       "measure this machine into a target file"},
+      {&merge.command, "-o DIR [flags]", 0,
+       "add an adapter to the weights of its base"}};
   const Program program = {
       "tmc", "training steps that fit a memory budget",
       "tmc " TMC_VERSION " (default target: " TMC_DEFAULT_TARGET ")",
@@ -500,6 +504,8 @@ int main(int argc, char **argv) {
     return guarded(examineMachine);
   if (calibrate.command)
     return guarded([&] { return calibrate.run(); });
+  if (merge.command)
+    return guarded([&] { return merge.run(); });
   Expected<CompileOptions> options = flags.read();
   if (!options)
     return finish(std::move(options.failure()));

@@ -1,6 +1,7 @@
 //===- SafetensorsSetTest.cpp - shards, their index, and hostile ones -----===//
 
 #include "runtime/step/SafetensorsSet.h"
+#include "runtime/step/JsonReader.h"
 #include "test/unit/Rounds.h"
 #include "test/unit/TemporaryDirectory.h"
 
@@ -70,6 +71,25 @@ void expectRefused(const Status &s, const char *why) {
 }
 
 } // namespace
+
+/// The bytes behind the end are those that the text would go on with.
+TEST(JsonReader, NothingIsReadBehindTheEnd) {
+  const std::string whole =
+      R"({"a\u00e9\ud83d\ude00\n": [1, -2.5e3, true, null, {}, []], "b": "c\""})";
+  for (size_t length = 0; length <= whole.size(); ++length) {
+    JsonReader reader(std::string_view(whole.data(), length), "text");
+    EXPECT_EQ(reader.skip() && reader.finish(), length == whole.size())
+        << length;
+  }
+  const std::string text = "\"ab\"12", escape = "\"a\\n\"", number = "12";
+  std::string out;
+  int64_t value = 0;
+  EXPECT_FALSE(JsonReader(std::string_view(text.data(), 3), "").string(out));
+  EXPECT_FALSE(JsonReader(std::string_view(escape.data(), 3), "").string(out));
+  EXPECT_TRUE(
+      JsonReader(std::string_view(number.data(), 1), "").integer(value));
+  EXPECT_EQ(value, 1);
+}
 
 TEST(SafetensorsSet, AFolderAndItsIndexAreTheSame) {
   Sharded folder;
@@ -165,6 +185,7 @@ TEST(SafetensorsSet, LinksOfTheCacheAreFollowed) {
   fs::copy_file(folder / "one", folder / "blobs/0a1b");
   fs::copy_file(folder / "two", folder / "blobs/0a1c");
   fs::copy_file(folder / kIndex, folder / "blobs/0a1d");
+  fs::copy_file(folder / "two", folder / "blobs/two"); // No hash names it.
   link("one", "../../blobs/0a1b");
   link("two", "../../blobs/0a1c");
   link(kIndex, "../../blobs/0a1d");
