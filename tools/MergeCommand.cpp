@@ -52,9 +52,11 @@ int MergeCommand::run() {
   }
   for (const std::string &note : done->notes)
     llvm::errs() << "tmc: note: " << visible(note) << "\n";
-  llvm::outs() << "merged " << done->changed << " of " << done->tensors
-               << " tensors: " << formatBytes(done->bytes) << " in "
-               << done->files << (done->files == 1 ? " file" : " files")
-               << "\n";
+  const std::string text = "merged " + std::to_string(done->changed) + " of " +
+                           std::to_string(done->tensors) +
+                           " tensors: " + formatBytes(done->bytes) + " in " +
+                           std::to_string(done->files) +
+                           (done->files == 1 ? " file" : " files");
+  llvm::outs() << visible(text) << "\n";
   return 0;
 }

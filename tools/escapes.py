@@ -16,6 +16,7 @@ TERMINAL = re.compile(r"\b(?:outs\(\)|errs\(\)|std::c(?:out|err))\s*<<|(?<![\w.]
 OWN = {
     "driver/pipeline/Compile.cpp": ["source->whole"],  # C++.
     "driver/pipeline/Show.cpp": ["planJson("],
+    "driver/merge/Merge.cpp": ["merging: "],  # Percent, on one line.
     "compiler/emit/Emit.cpp": ["<< parts <<"],  # What has been printed.
     "compiler/emit/StepInterface.cpp": ["TMC_STEP_H", "_ARENA_BYTES"],  # A name of C, and digits.
     "runtime/step/Train.cpp": ["step %lld/%lld", "interrupted after"],  # Numbers and words.

@@ -65,12 +65,14 @@ public:
     const std::string start = "." + output + ".tmp.";
     removeAbandoned(start);
     name = start + std::to_string(getpid());
-    if (mkdirat(parent.fd(), name.c_str(), 0777))
-      return worldFailure("write in", place);
-    made = true;
     full = place + "/" + name;
-    removeWhenStopped(full, "");
-    return {};
+    removeWhenStopped(full, ""); // Before it is there: no signal is too early.
+    made = mkdirat(parent.fd(), name.c_str(), 0777) == 0;
+    if (made)
+      return {};
+    Failure failure = worldFailure("write in", place);
+    keepWhenStopped();
+    return failure;
   }
   const std::string &path() const { return full; }
 

@@ -178,9 +178,15 @@ Status SafetensorsSet::openFolder(const std::string &folder,
       return s;
     return add(std::move(file));
   }
-  if (!exists(index))
-    return {Code::BadInput,
-            "'" + folder + "' has no " + name + " and no " + index};
+  if (!exists(index)) {
+    std::string message =
+        "'" + folder + "' has no " + name + " and no " + index;
+    // The names of the same in pickles.
+    for (const std::string &old : {"pytorch_" + stem + ".bin", stem + ".bin"})
+      if (exists(old))
+        message += "; '" + old + "' is a pickle, which isn't read";
+    return {Code::BadInput, message};
+  }
   MappedFile file;
   if (Status s = openIn(folder, index, file); !s)
     return s;

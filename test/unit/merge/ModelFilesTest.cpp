@@ -33,6 +33,9 @@ TEST(ModelConfig, ATypeIsAddedWhereNoneIs) {
             "{\n  \"torch_dtype\": \"bfloat16\"\n }\n");
   EXPECT_EQ(withDType("{\"dtype\": null}", DType::F32),
             "{\n  \"torch_dtype\": \"float32\",\"dtype\": null}");
+  EXPECT_EQ(withDType("{\"dtype\": null, \"float32\": 1}", DType::F16),
+            "{\n  \"torch_dtype\": \"float16\",\"dtype\": null, "
+            "\"float32\": 1}");
 }
 
 TEST(ModelConfig, FactsAreOfTheModelOrItsText) {

@@ -129,6 +129,9 @@ TEST(SafetensorsSet, OneFileIsASetToo) {
   expectRefused(SafetensorsSet::open(folder.path, set, "other"),
                 "has no other.safetensors and no "
                 "other.safetensors.index.json");
+  put(folder / "other.bin", "");
+  expectRefused(SafetensorsSet::open(folder.path, set, "other"),
+                "; 'other.bin' is a pickle, which isn't read");
   expectRefused(SafetensorsSet::open(folder / "none", set), "can't open");
 }
 
