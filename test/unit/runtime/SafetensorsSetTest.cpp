@@ -81,7 +81,7 @@ TEST(JsonReader, NothingIsReadBehindTheEnd) {
     EXPECT_EQ(reader.skip() && reader.finish(), length == whole.size())
         << length;
   }
-  const std::string text = "\"ab\"12", escape = "\"a\\n\"", number = "12";
+  const std::string text = "\"abc\"12", escape = "\"a\\n\"", number = "12";
   std::string out;
   int64_t value = 0;
   EXPECT_FALSE(JsonReader(std::string_view(text.data(), 3), "").string(out));
