@@ -100,13 +100,15 @@ private:
           .note("-o names a folder that is new or empty");
     return {};
   }
-  /// Removes the folders of killed processes.
+  /// Removes the folders of killed processes; in containers one of them may
+  /// have had this one's number.
   void removeAbandoned(const std::string &start) const {
     for (const std::string &each : parent.names()) {
       llvm::StringRef number = each;
       pid_t process = 0;
       if (number.consume_front(start) && !number.getAsInteger(10, process) &&
-          process > 0 && kill(process, 0) && errno == ESRCH)
+          process > 0 &&
+          (process == getpid() || (kill(process, 0) && errno == ESRCH)))
         parent.removeFolder(each);
     }
   }
