@@ -40,7 +40,7 @@ inline constexpr int64_t kPricesShare = 4;
 
 /// The amount of work. Parts are those of the effort of a device's plan.
 struct Amounts {
-  int64_t boundSteps; // Of the bound that guides the search.
+  int64_t boundSteps;           // Of the bound that guides the search.
   std::span<const Knobs> knobs; // For the best modes; each mode gets kTwo.
   /// Around the best knob the price is halved and doubled while that helps, at
   /// most this often.
@@ -49,9 +49,11 @@ struct Amounts {
   size_t rankedModes; // The number planned of each ranking.
   /// The limit on plans times values in a search with a single knob.
   int64_t stepValues;
+  /// Simulations of a plan with fewer moves.
+  int64_t dropTrials;
 };
-inline constexpr Amounts kFull = {500, kAll, 3, 64, 16, 1, 5, 350'000};
-inline constexpr Amounts kCoarse = {60, {}, 0, 256, 256, 64, 1, 30'000};
+inline constexpr Amounts kFull = {500, kAll, 3, 64, 16, 1, 5, 350'000, 40};
+inline constexpr Amounts kCoarse = {60, {}, 0, 256, 256, 64, 1, 30'000, 0};
 /// The search changes stretches of updates in the best modes, at most this many
 /// at the finest; it plans the most promising of these changes, at most
 /// kNeighbours.
@@ -76,6 +78,12 @@ inline constexpr int64_t kPressedShare = 4;
 /// Parts of the device's budget that smaller forms of a plan leave free, since
 /// packing may lose that much.
 inline constexpr int64_t kSpareParts[] = {64, 32, 16};
+
+/// A plan may take 1/kLeanPart longer to take less beside the device. Up to
+/// kLeanStretches stretches of updates are tried there, as often as
+/// 1/kLeanShare of `stepValues` permits.
+inline constexpr int64_t kLeanPart = 200, kLeanShare = 4;
+inline constexpr size_t kLeanStretches = 16;
 
 /// Problems of up to this many instructions are planned exactly, where the
 /// caller can.

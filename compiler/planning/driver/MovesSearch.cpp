@@ -3,6 +3,7 @@
 #include "compiler/planning/driver/FreeOrder.h"
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/driver/OfferPlan.h"
+#include "compiler/planning/driver/TakeLess.h"
 #include "compiler/planning/moves/LoopChoices.h"
 #include "compiler/planning/moves/ModeLoads.h"
 #include "compiler/planning/moves/Moves.h"
@@ -67,6 +68,8 @@ public:
       tryLoopChoices();
     if (has(Strategy::Alone))
       recompute();
+    if (has(Strategy::Leaner) && !options.coarse && best.feasible)
+      takeLess();
     if (options.exact && canGain(0) &&
         problem.instructions.size() <= kExactInstructions)
       tryExact();
@@ -119,7 +122,9 @@ private:
     // Recomputation alone is sought for any gain, however small.
     const bool isAlone = std::isinf(knobs.price);
     auto seeks = [&](int64_t least) {
-      return isAlone ? canGain(least) : isWorth(least);
+      return mostCost >= 0 ? least <= mostCost
+             : isAlone     ? canGain(least)
+                           : isWorth(least);
     };
     if (!seeks(best.certificate.provenCost))
       return nothing;
@@ -152,6 +157,14 @@ private:
     if (!moved.ok())
       return fail(moved.status());
     const int64_t makespan = moved->makespan;
+    if (mostCost >= 0) {
+      if (isLeaner(*moved)) {
+        replaceBest(*std::move(moved));
+        bestModes = modes, bestKnobs = knobs;
+        keepSmaller(choice, *projection, *plan);
+      }
+      return {makespan, plan->cost == plan->baseCost};
+    }
     const bool gains = !best.feasible || makespan < best.cost;
     const bool isOffered = offerPlan(problem, *std::move(moved), best);
     if (gains && isOffered) {
@@ -410,6 +423,69 @@ private:
     }
   }
 
+  /// Seeks plans that are a little slower and take less beside the device: the
+  /// best one without needless moves, then all updates on the device, then
+  /// those of small groups, then stretches of groups, smaller and smaller.
+  void takeLess() {
+    MovedPlan now{best.solution, best.cost, best.peakBytes};
+    mostCost = best.cost;
+    if (isLeaner(now))
+      replaceBest(std::move(now));
+    mostCost += best.cost / kLeanPart;
+    const ModeLoads loads(problem, groups);
+    const int64_t lastTried = tried + amounts.stepValues / kLeanShare /
+                                          int64_t(problem.values.size());
+    auto attempt = [&](const UpdateModes &modes) {
+      if (tried < lastTried && loads.of(modes).fits)
+        tryFew(modes);
+    };
+    UpdateModes modes = plainModes(groups);
+    const bool isOfRule = bestModes == modes;
+    attempt(modes);
+    if (isOfRule)
+      attempt(modesOf(groups, groups.hostable, 0, 0));
+    modes = bestModes;
+    for (size_t i = 0; i < groups.all.size(); ++i)
+      if (isSmallUpdate(groups.all[i]))
+        modes[i] = GroupMode::Device;
+    attempt(modes);
+    for (size_t count = 2; count <= kLeanStretches; count *= 2)
+      for (auto [first, last] : loads.stretches(count)) {
+        modes = bestModes;
+        std::fill(modes.begin() + first, modes.begin() + last,
+                  GroupMode::Device);
+        if (modes != bestModes)
+          attempt(modes);
+      }
+    mostCost = -1;
+  }
+
+  void replaceBest(MovedPlan plan) {
+    best.feasible = false; // Its place is taken.
+    smaller.clear();
+    offerPlan(problem, std::move(plan), best);
+  }
+
+  /// Takes needless moves out of a plan. True if it may be a little slower than
+  /// the best, and takes less.
+  bool isLeaner(MovedPlan &plan) {
+    if (plan.makespan > mostCost || !fitsBudgets(problem, plan.peakBytes))
+      return false;
+    dropMoves(problem, problem.liveLimitOf(0), mostCost, amounts.dropTrials,
+              plan);
+    return takenBy(problem, plan.solution, plan.peakBytes) <
+           takenBy(problem, best.solution, best.peakBytes);
+  }
+
+  /// A group whose contents together are smaller than an update that counts.
+  bool isSmallUpdate(const UpdateGroup &group) const {
+    int64_t bytes = 0;
+    for (const std::vector<ValueId> *list : {&group.states, &group.shared})
+      for (ValueId v : *list)
+        bytes += problem.values[v].bytes;
+    return bytes < kSmallUpdate;
+  }
+
   const Problem &problem;
   const SolveOptions &options;
   std::vector<MovedPlan> &smaller;
@@ -425,7 +501,8 @@ private:
   LoopChoice loops;            // For the choice in evaluation.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
-  bool isFar = false; // `lookHowFar`.
+  int64_t mostCost = -1; // Of plans that take less; -1: the fastest is sought.
+  bool isFar = false;    // `lookHowFar`.
   std::span<const Knobs> few = kTwo;
 };
 

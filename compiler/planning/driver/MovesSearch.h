@@ -16,16 +16,21 @@
 // Values for which the host has no room go on to a file, if there is one
 // (`moves/FileMoves.h`): each plan decides this by the host's bytes.
 //
-// The fastest plan that fits all budgets wins. The candidates include the plans
-// of `solve` without moves and those of published rules (`kOffloadRules`): a
-// step is never slower than with these.
+// The fastest plan that fits all budgets wins, or one that is up to 0.5 %
+// longer and takes less beside the device. The candidates include the plans of
+// `solve` without moves and those of published rules (`kOffloadRules`): a step
+// is never slower than with these by more than that.
 //
 // Most choices need no plan. The busiest engine's own work is a lower bound on
 // the time of a choice. If this bound, or the bound of all choices
 // (`bound/Bound.h`), is within a two-thousandth of the best plan, the
 // search stops there. The published rules go first, because they are cheap. If
-// the best plan stays a tenth above the bound, modes and knobs are searched
+// the best plan stays a twentieth above the bound, modes and knobs are searched
 // once more with every strategy, in smaller stretches.
+//
+// Then plans that are up to 0.5 % longer are sought that take less beside the
+// device (`TakeLess.h`). A plan that is still 1 % above the bound gets a bound
+// with ten times the work.
 //
 // Last, a small problem whose best plan isn't proved optimal is planned
 // exactly, below the time of that plan, if the caller can (`SolveOptions`).

@@ -63,6 +63,7 @@ enum class Strategy : uint8_t {
   LoopChoices,
   Alone,
   SmallerForms,
+  Leaner,
 };
 
 struct StrategyRow {
@@ -132,6 +133,8 @@ inline constexpr StrategyRow kStrategies[] = {
      "plans recomputation without moves"},
     {Strategy::SmallerForms, "smaller-forms", "Moves", kAnySize, 0,
      "keeps slower forms with smaller peaks, for packing"},
+    {Strategy::Leaner, "leaner", "Moves", kAnySize, 64,
+     "takes less beside the device, for 0.5 % of the step"},
 };
 
 inline constexpr const StrategyRow &rowOf(Strategy strategy) {

@@ -1,0 +1,49 @@
+// TakeLess.h - plans with moves that take no more beside the device than they
+// need.
+//
+// The search seeks the fastest plan. Links that are idle cost nothing, so such
+// a plan moves values that had room on the device, and it asks for memory of
+// the host that a little time would save:
+//
+//     fastest            650.9 ms   3.17 GiB on the host   2.34 GiB moved
+//     0.4 % longer       653.6 ms   1.2 GiB                0.5 GiB
+//
+// A plan that is at most 1/kLeanPart longer is better if it takes less: fewer
+// small updates beside the device, each of which costs a launch, two latencies
+// and events; then fewer bytes in other spaces; then fewer bytes moved in a
+// step; then fewer updates there.
+
+#ifndef TMC_COMPILER_PLANNING_DRIVER_TAKELESS_H
+#define TMC_COMPILER_PLANNING_DRIVER_TAKELESS_H
+
+#include "compiler/planning/moves/Moves.h"
+
+#include <compare>
+
+namespace tmc::planning {
+
+/// In the order of comparison.
+struct Taken {
+  int64_t smallUpdates = 0; // Beside the device, of less than kSmallUpdate.
+  int64_t bytes = 0;        // At most alive in the other spaces.
+  int64_t movedBytes = 0;   // In a step.
+  int64_t updates = 0;      // Beside the device.
+  auto operator<=>(const Taken &) const = default;
+};
+
+/// Bytes that an update writes.
+inline constexpr int64_t kSmallUpdate = 1 << 20;
+
+Taken takenBy(const Problem &problem, const Solution &solution,
+              const std::vector<int64_t> &peakBytes);
+
+/// Takes moves out of a plan as long as it fits `liveBytes` of the device (-1:
+/// no limit) and takes at most `mostCost`: those of contents that leave the
+/// device and come back, the largest first. Lists are simulated up to
+/// `mostTrials` times. Overwrites that a removal makes wrong keep its moves.
+void dropMoves(const Problem &problem, int64_t liveBytes, int64_t mostCost,
+               int64_t mostTrials, MovedPlan &plan);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_DRIVER_TAKELESS_H
