@@ -72,6 +72,7 @@ class CTensor(ctypes.Structure):
         ("dims", c_int64 * MOST_DIMENSIONS),
         ("bytes", c_int64),
         ("trainable", c_int32),
+        ("fed", c_int32),
     ]
 
 

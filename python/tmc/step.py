@@ -45,7 +45,8 @@ class TensorInfo:
     """A tensor of a step.
 
     dtype: "f32", "bf16", "i64", ... role: "param", "state", "moment", "batch", "scalar",
-    "output" or "copy". trainable: the optimizer updates it.
+    "output" or "copy". trainable: the optimizer updates it. fed: the step writes it by itself,
+    as it does the learning rate and seeds; each other batch and scalar tensor is an input.
     """
 
     name: str
@@ -53,6 +54,7 @@ class TensorInfo:
     shape: tuple[int, ...]
     role: str
     trainable: bool
+    fed: bool
     bytes: int
 
 
@@ -199,7 +201,9 @@ class Step:
         self._source = _source
         self.tensors = Tensors(self, self._list())
         self._inputs = {
-            name: (info, dtype) for name, (info, dtype) in self.tensors._infos.items() if info.role == "batch"
+            name: (info, dtype)
+            for name, (info, dtype) in self.tensors._infos.items()
+            if info.role in ("batch", "scalar") and not info.fed
         }
         self._written: set[str] = set()
         self._load_shipped()
@@ -245,6 +249,7 @@ class Step:
                 tuple(tensor.dims[: tensor.rank]),
                 Role(tensor.role).name.lower(),
                 bool(tensor.trainable),
+                bool(tensor.fed),
                 tensor.bytes,
             )
             infos[info.name] = info, dtype
@@ -254,13 +259,13 @@ class Step:
 
     @property
     def inputs(self) -> Mapping[str, TensorInfo]:
-        """The batch inputs by name."""
+        """The inputs of the model by name."""
         return {name: info for name, (info, _) in self._inputs.items()}
 
     def __call__(self, **batch: object) -> float:
         """Runs one training step (forward, backward, update), and gives the loss.
 
-        batch: an array for each batch input: numpy, torch or anything with __dlpack__, of the
+        batch: an array for each input: numpy, torch or anything with __dlpack__, of the
             input's shape, and of its type or one whose numbers all fit: narrower or wider
             integers that are in range, narrower floats. An input that is left out keeps its last
             values.
