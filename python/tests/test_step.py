@@ -304,3 +304,16 @@ class LibrariesTest(unittest.TestCase):
             self.assertTrue(kinds & {"u8", "i8"}, kinds)
             for name in step.tensors:
                 self.assertEqual(step.tensors[name].shape, step.tensors.info(name).shape)
+
+
+class FedInputsTest(unittest.TestCase):
+    def test_what_the_step_writes_isnt_asked_for(self) -> None:
+        # Dropout draws by a seed and the numbers of the samples, which the step counts.
+        model = helpers.ROOT / "test" / "models" / "gpt2-tiny-dropout.pt2"
+        with tmc.compile(model, target=helpers.TARGET, threads=1) as step:
+            self.assertEqual(set(step.inputs), {"input_ids", "labels"})
+            self.assertTrue(all(step.tensors.info(name).fed for name in ("samples", "seed", "lr")))
+            step.init_random(1)
+            step.learning_rate = 0.0
+            ids = np.arange(4 * 32).reshape(4, 32) % 100
+            self.assertNotEqual(step(input_ids=ids, labels=ids), step(input_ids=ids, labels=ids))

@@ -34,7 +34,7 @@ _KINDS = ("lib", "exe")
 
 
 @contextlib.contextmanager
-def _model_file(model: object, example_inputs: object, dynamic_dims: Any) -> Iterator[Path]:
+def _model_file(model: object, example_inputs: Any, dynamic_dims: Any) -> Iterator[Path]:
     """The file of a model; that of an object is temporary."""
     if isinstance(model, (str, os.PathLike)):
         if example_inputs is not None or dynamic_dims is not None:

@@ -39,7 +39,11 @@ def _training(module: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def _without_cache(module: Any) -> Iterator[None]:
     """No part keeps keys and values for generation: `use_cache` of its configuration is False."""
-    configs = {id(c): c for c in (getattr(part, "config", None) for part in module.modules()) if hasattr(c, "use_cache")}
+    configs: dict[int, Any] = {}
+    for part in module.modules():
+        config = getattr(part, "config", None)
+        if hasattr(config, "use_cache"):
+            configs[id(config)] = config
     before = [(config, config.use_cache) for config in configs.values()]
     for config, _ in before:
         config.use_cache = False

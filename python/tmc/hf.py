@@ -177,8 +177,9 @@ class Trainer(transformers.Trainer):
             )
 
     def _made_flags(self) -> dict[str, object]:
-        decayed = set(self.get_decay_parameter_names(self.model))
-        undecayed = [n for n, p in self.model.named_parameters() if p.requires_grad and n not in decayed]
+        model: Any = self.model
+        decayed = set(self.get_decay_parameter_names(model))
+        undecayed = [n for n, p in model.named_parameters() if p.requires_grad and n not in decayed]
         made: dict[str, object] = {"optimizer": optimizer_spec(self.args, undecayed)}
         if self.args.bf16:
             made["precision"] = "bf16"
@@ -187,7 +188,8 @@ class Trainer(transformers.Trainer):
         return {**made, **self._flags}
 
     def _compile(self, batch: dict[str, Any]) -> Step:
-        step = compile(self.model, batch, seed=self.args.seed, **self._compile_options, **self._made_flags())
+        options: dict[str, Any] = {**self._compile_options, **self._made_flags()}
+        step = compile(self.model, batch, seed=self.args.seed, **options)
         if self._resume_from is not None:
             step.load(self._resume_from)
             self._resume_from = None
@@ -216,7 +218,8 @@ class Trainer(transformers.Trainer):
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """An optimizer that holds the learning rate for the scheduler."""
         if self.optimizer is None:
-            trained = [p for p in self.model.parameters() if p.requires_grad]
+            owner: Any = self.model if model is None else model
+            trained = [p for p in owner.parameters() if p.requires_grad]
             if not trained:
                 raise BadInputError("the model has no parameter to train")
             self.optimizer = _RateHolder(trained, self.args.learning_rate)
@@ -248,7 +251,8 @@ class Trainer(transformers.Trainer):
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         if self.step is not None:
             self.step.save(os.path.join(output_dir, _CHECKPOINT))
-        torch.save(self.lr_scheduler.state_dict(), os.path.join(output_dir, _SCHEDULER))
+        scheduler: Any = self.lr_scheduler
+        torch.save(scheduler.state_dict(), os.path.join(output_dir, _SCHEDULER))
 
     def _load_optimizer_and_scheduler(self, checkpoint: Optional[str]) -> None:
         if checkpoint is None:
@@ -257,7 +261,8 @@ class Trainer(transformers.Trainer):
         if not place.is_dir():
             raise BadInputError(f"'{checkpoint}' has no step to resume: save_only_model left it out, or another Trainer wrote it")
         self._resume_from = place
-        self.lr_scheduler.load_state_dict(torch.load(Path(checkpoint) / _SCHEDULER, weights_only=True))
+        scheduler: Any = self.lr_scheduler
+        scheduler.load_state_dict(torch.load(Path(checkpoint) / _SCHEDULER, weights_only=True))
 
     def _load_best_model(self) -> None:
         super()._load_best_model()
