@@ -26,8 +26,7 @@ static json::Value textOf(const std::string &text) {
 
 /// Writes the line at once: a program waits for it.
 static void print(json::Object message) {
-  const std::string line = jsonText(std::move(message)) + "\n";
-  llvm::errs() << visible(line);
+  llvm::errs() << visible(jsonText(std::move(message)));
   llvm::errs().flush();
 }
 
