@@ -14,6 +14,8 @@ if sys.argv[1:2] == ["--bytes"]:
 for line in sys.stdin.buffer.read().decode().splitlines():
     message = json.loads(line)
     kind, text = message["kind"], message["message"]
+    lines = text.splitlines()
+    text = text.replace("\n", "\\n")  # A line of output each.
     assert set(message) == FIELDS.get(kind, {"kind", "message"}), line
     if kind == "error":
         print("error %d: %s" % (message["code"], text))
@@ -24,6 +26,6 @@ for line in sys.stdin.buffer.read().decode().splitlines():
         for node in message["nodes"]:
             print("node %(op)s '%(name)s' (%(line)s): %(reason)s" % node)
     elif kind == "summary":
-        print("summary: %d lines, the last: %s" % (len(text.splitlines()), text.splitlines()[-1].strip()))
+        print("summary: %d lines, the last: %s" % (len(lines), lines[-1].strip()))
     else:
         print("%s: %s" % (kind, text))
