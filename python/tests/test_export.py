@@ -215,6 +215,30 @@ class PretrainedTest(unittest.TestCase):
         if not model.config.tie_word_embeddings:  # transformers writes one name of a tied weight.
             self.assertEqual(*maps)
 
+    @needs("peft")
+    def test_an_adapter_of_peft(self) -> None:
+        import peft
+
+        model = peft.get_peft_model(self.model(), peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
+        ids = torch.randint(0, 96, (2, 8))
+        peer = copy.deepcopy(model).double().train()
+        trained = [p for p in peer.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0)
+        with tmc.compile(model, dict(input_ids=ids, labels=ids), target=TARGET, threads=1, optimizer="adamw(weight_decay=0)") as step:
+            self.assertEqual(sum(step.tensors.info(name).trainable for name in step.tensors), len(trained))
+            step.learning_rate = 1e-2
+            for _ in range(5):
+                loss = peer(input_ids=ids, labels=ids).loss
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                self.assertAlmostEqual(step(input_ids=ids, labels=ids), loss.item(), delta=5e-6)
+            step.load_into(model)
+            with tempfile.TemporaryDirectory() as place, self.assertRaisesRegex(tmc.UsageError, "PEFT"):
+                step.save_pretrained(place)
+        for name, value in peer.named_parameters():
+            torch.testing.assert_close(model.state_dict()[name].double(), value.data.double(), atol=2e-5, rtol=0)
+
     def test_files_beside_the_model_are_copied(self) -> None:
         model = self.model()
         ids = torch.randint(0, 96, (2, 8))

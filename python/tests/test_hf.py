@@ -102,6 +102,16 @@ class TrainerTest(unittest.TestCase):
             os.rename(os.path.join(checkpoint, "tmc"), os.path.join(checkpoint, "gone"))
             self.trainer(self.arguments(**more)).train(resume_from_checkpoint=checkpoint)
 
+    def test_a_second_training_goes_on(self) -> None:
+        histories = []
+        for kind in (transformers.Trainer, None):
+            trainer = self.trainer(self.arguments(max_steps=5), kind)
+            first = self.losses(trainer)
+            with torch.no_grad():  # The user may change the model between them.
+                trainer.model.lm_head.weight.mul_(1.5)
+            histories.append(first + self.losses(trainer))
+        self.compare(*histories, count=10)
+
     def test_the_best_model_comes_back(self) -> None:
         trainer = self.trainer(self.arguments(max_steps=6, save_strategy="steps", save_steps=2, eval_strategy="steps", eval_steps=2,
                                               load_best_model_at_end=True, learning_rate=3e-1, lr_scheduler_type="constant", warmup_steps=0))  # fmt: skip

@@ -109,7 +109,8 @@ class Trainer(transformers.Trainer):
     budget, progress, threads, check_finite, flags: as of `tmc.compile`; `optimizer`, `precision`
     and `micro_batches` are made from `args` unless they are given.
 
-    step: the compiled step, from the first batch on; None before.
+    step: the compiled step, from the first batch on; None before. While it trains, it has the
+        values: the model gets them for an evaluation, a save, and at the end of `train()`.
     Raises UsageError with all arguments that can't be honoured.
     """
 
@@ -151,14 +152,18 @@ class Trainer(transformers.Trainer):
     # The step.
 
     def train(self, *arguments: Any, **more: Any) -> Any:
-        """As transformers' Trainer. Raises UsageError if the last batch of an epoch is smaller."""
+        """As transformers' Trainer. Raises UsageError if the last batch of an epoch is smaller.
+
+        Another training goes on from the model's values and the optimizer's moments.
+        """
         self._check_batches()
         self._waiting = []
+        model: Any = self.model
         if self.step is not None:
-            # A second training begins from the model, as the values may have been changed.
             self._sync()
-            self.step.close()
-            self.step = None
+            for name, value in model.state_dict().items():
+                if name in self.step.tensors:
+                    self.step.tensors[name] = value
         result = super().train(*arguments, **more)
         self._sync()
         return result
@@ -260,7 +265,10 @@ class Trainer(transformers.Trainer):
         place = Path(checkpoint) / _CHECKPOINT
         if not place.is_dir():
             raise BadInputError(f"'{checkpoint}' has no step to resume: save_only_model left it out, or another Trainer wrote it")
-        self._resume_from = place
+        if self.step is not None:
+            self.step.load(place)
+        else:
+            self._resume_from = place
         scheduler: Any = self.lr_scheduler
         scheduler.load_state_dict(torch.load(Path(checkpoint) / _SCHEDULER, weights_only=True))
 

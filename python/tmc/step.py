@@ -98,9 +98,9 @@ class Tensors(MutableMapping[str, Array]):
     `tensors[name] = values` writes the whole tensor. Outputs and copies can't be written.
     """
 
-    def __init__(self, step: "Step", infos: Mapping[str, tuple[TensorInfo, DType]]) -> None:
+    def __init__(self, step: "Step") -> None:
         self._step = step
-        self._infos = infos
+        self._infos = step._infos
 
     def _find(self, name: str) -> tuple[TensorInfo, DType]:
         try:
@@ -199,10 +199,10 @@ class Step:
         self._finalizer = weakref.finalize(self, _destroy, library, handle.value, os.getpid(), _temporary)
         self._learning_rate: Optional[float] = None
         self._source = _source
-        self.tensors = Tensors(self, self._list())
+        self._infos = self._list()
         self._inputs = {
             name: (info, dtype)
-            for name, (info, dtype) in self.tensors._infos.items()
+            for name, (info, dtype) in self._infos.items()
             if info.role in ("batch", "scalar") and not info.fed
         }
         self._written: set[str] = set()
@@ -350,13 +350,18 @@ class Step:
 
     # Values.
 
+    @property
+    def tensors(self) -> Tensors:
+        """The tensors by name, to read and to write."""
+        return Tensors(self)  # Kept by nobody: the last reference to a step closes it at once.
+
     def _load_shipped(self) -> None:
         """Loads the values that the compilation left, if it left all parameters."""
         path = self.directory / WEIGHTS_FILE
         if not path.exists():
             return
         named = weights.names(path)
-        if all(name in named for name, (info, _) in self.tensors._infos.items() if info.role == "param"):
+        if all(name in named for name, (info, _) in self._infos.items() if info.role == "param"):
             self._call("step_load", os.fsencode(path))
 
     def init_random(self, seed: int) -> None:
@@ -450,7 +455,12 @@ class Step:
 
         dtype: as of `save_weights`.
         tokenizer: an object with save_pretrained, to be written as well.
+        Raises UsageError for a model of PEFT, which writes its adapter by itself.
         """
+        if hasattr(self._source, "peft_config"):
+            raise UsageError(
+                "a model of PEFT writes its adapter by itself", ["call step.load_into(model), then model.save_pretrained(directory)"]
+            )
         most = weights.size_of(max_shard_size)
         place = Path(directory)
         with weights.replacing(place) as staging:
