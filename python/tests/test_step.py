@@ -230,16 +230,26 @@ class StepTest(unittest.TestCase):
         self.assertIn("closed", repr(step))
 
     def test_threads_take_turns(self) -> None:
-        step, peer = self.open(), self.open()
+        # Each thread has a batch of its own, and gets the loss of that batch.
+        step = self.open()
         step.init_random(1)
-        peer.init_random(1)
-        losses: list[float] = []
-        threads = [threading.Thread(target=lambda: losses.append(step(**digits()))) for _ in range(8)]
+        step.learning_rate = 0.0
+        batches = [{name: np.roll(values, i, 0) for name, values in digits().items()} for i in range(4)]
+        for i, batch in enumerate(batches):
+            batch["label"] = (batch["label"] + i) % 10
+        wanted = [step(**batch) for batch in batches]
+        self.assertEqual(len(set(wanted)), 4)
+        losses: list[list[float]] = [[] for _ in batches]
+
+        def train(own: int) -> None:
+            losses[own] = [step(**batches[own]) for _ in range(50)]
+
+        threads = [threading.Thread(target=train, args=(own,)) for own in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(sorted(losses), sorted(peer(**digits()) for _ in range(8)))
+        self.assertEqual(losses, [[loss] * 50 for loss in wanted])
 
     def test_a_directory_without_a_step(self) -> None:
         with tempfile.TemporaryDirectory() as place:

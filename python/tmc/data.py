@@ -250,8 +250,8 @@ def _checked(tokens: Any, place: str, size: Optional[int]) -> Array:
     """Tokens as an array, if they are whole numbers of the vocabulary."""
     try:
         array = np.asarray(tokens)
-    except ValueError:
-        raise BadInputError(f"{place}: lists of different lengths") from None
+    except ValueError:  # Lists of different lengths; older versions of numpy make objects of them.
+        raise BadInputError(f"{place}: no list of whole numbers") from None
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
