@@ -136,13 +136,23 @@ class FilesTest(unittest.TestCase):
                 weights.header(path)
 
     def test_hostile_indices(self) -> None:
-        path = self.place / weights.INDEX_FILE
-        self.write("a.safetensors", {"a": np.zeros(2, np.float32)})
-        for text in ('{"weight_map": {"a": "../a.safetensors"}}', '{"weight_map": {"a": "/etc/passwd"}}', '{"weight_map": {"a": ""}}',
-                     '{"weight_map": {"a": 3}}', '{"weight_map": 3}', "[]", "{", '{"weight_map": {"b": "a.safetensors"}}',
-                     '{"weight_map": {"a": "none.safetensors"}}'):
+        inside = self.place / "model"
+        inside.mkdir()
+        path = inside / weights.INDEX_FILE
+        tensors = {"a": np.zeros(2, np.float32)}
+        self.write("a.safetensors", tensors)
+        self.write("model/a.safetensors", tensors)
+        path.write_text('{"weight_map": {"a": "a.safetensors"}}')
+        with weights.as_one_file(path) as whole:
+            self.assertEqual(weights.names(whole), {"a"})
+        for file in ("../a.safetensors", str(self.place / "a.safetensors"), "", "..", "./a.safetensors"):
+            path.write_text(json.dumps({"weight_map": {"a": file}}))
+            with self.subTest(file), self.assertRaisesRegex(tmc.BadInputError, "outside of its directory"), weights.as_one_file(path):
+                pass
+        for text in ('{"weight_map": {"a": 3}}', '{"weight_map": 3}', "[]", "{", '{"weight_map": {"b": "a.safetensors"}}',
+                     '{"weight_map": {"a": "none.safetensors"}}', "[" * 100_000):  # fmt: skip
             path.write_text(text)
-            with self.subTest(text), self.assertRaises(tmc.BadInputError), weights.as_one_file(path):
+            with self.subTest(text[:40]), self.assertRaises(tmc.BadInputError), weights.as_one_file(path):
                 pass
 
     def test_a_failed_save_leaves_the_old_one(self) -> None:
