@@ -125,6 +125,9 @@ class ErrorsTest(unittest.TestCase):
     def test_usage_by_the_command(self) -> None:
         with self.assertRaises(tmc.UsageError):
             tmc.plan(MLP, budget="8XB")
+        for budget in (1.5, True, [1]):
+            with self.assertRaisesRegex(tmc.UsageError, "a budget is a number of bytes"):
+                tmc.plan(MLP, budget=budget)  # type: ignore[arg-type]
         with self.assertRaises(tmc.UsageError):
             tmc.plan(MLP, {"image": 1})
         with self.assertRaises(tmc.UsageError):

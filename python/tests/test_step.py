@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import tempfile
@@ -83,6 +84,28 @@ class StepTest(unittest.TestCase):
                             (new.astype(int), r"got i64 \[256, 256\]"), (new.astype("f8"), "got f64")):
             with self.assertRaisesRegex(tmc.BadInputError, text):
                 step.tensors[name] = wrong
+
+    def test_what_the_step_writes_cant_be_written(self) -> None:
+        with self.assertRaisesRegex(tmc.UsageError, "the step writes 'lr' by itself"):
+            self.open().tensors["lr"] = 1.0
+
+    def test_places_that_cant_be_written(self) -> None:
+        step = self.open()
+        with self.assertRaises(tmc.UsageError):  # There are no values yet.
+            step.save_pretrained(os.path.join(self.place.name, "none"))
+        self.assertFalse(os.path.exists(os.path.join(self.place.name, "none")))
+        step.init_random(1)
+        for save in (step.save, step.save_weights, step.save_pretrained):
+            with self.assertRaises(tmc.MachineError):
+                save("/proc/nowhere")
+        with self.assertRaisesRegex(tmc.BadInputError, "is no directory"):
+            step.save_pretrained(self.directory / "plan.json")
+
+    def test_a_step_cant_be_copied(self) -> None:
+        with self.assertRaisesRegex(TypeError, "save it"):
+            copy.copy(self.open())
+        with self.assertRaises(tmc.UsageError):
+            self.open().load_into(None)
 
     def test_a_written_parameter_counts_in_the_loss(self) -> None:
         step = self.open()
@@ -214,6 +237,7 @@ class StepTest(unittest.TestCase):
         step(**digits())
         seen = step.statistics
         self.assertEqual((seen.steps, seen.skipped_steps, seen.loss_scale), (1, 0, None))
+        self.assertIsNone(seen.allocations)
         self.assertGreater(seen.grad_norm or 0, 0)
         self.assertEqual(seen.arena_bytes, step.plan.arena_bytes)
         self.assertEqual([space.name for space in step.spaces], ["device", "host", "file"])

@@ -54,6 +54,8 @@ def _source_of(model: object) -> object:
 
 
 def _words(command: str, path: Path, budget: Budget, flags: Mapping[str, object]) -> list[str]:
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, str))):
+        raise UsageError(f"a budget is a number of bytes or a text such as '12GiB', not {budget!r}")
     given = dict(flags, budget=budget)
     dims = given.get("dim")
     if isinstance(dims, Mapping):

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
-from .errors import BadInputError, UsageError
+from .errors import MachineError, UsageError
 
 __all__ = ["export"]
 
@@ -147,7 +147,10 @@ def export(
 
 def _save(program: Any, path: Path, extra: dict[str, str], torch: Any) -> None:
     """Writes the whole file or leaves the old one."""
-    handle, staging = tempfile.mkstemp(prefix=path.name + "-", suffix=".pt2", dir=path.parent)
+    try:
+        handle, staging = tempfile.mkstemp(prefix=path.name + "-", suffix=".pt2", dir=path.parent)
+    except OSError as error:
+        raise MachineError(f"can't write into '{path.parent}': {error.strerror}") from None
     os.close(handle)
     try:
         torch.export.save(program, staging, extra_files=extra)

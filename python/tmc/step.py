@@ -64,15 +64,15 @@ class Statistics:
 
     arena_bytes: planned bytes of the device. high_water_bytes: its pages that were touched.
     allocations: blocks of more than 1 KiB outside of it, in the last step; the largest has
-    largest_allocation_bytes. steps: done so far, resumed ones included. grad_norm: of the last
+    largest_allocation_bytes. Only the trainer's program counts them. steps: done so far, resumed ones included. grad_norm: of the last
     step. loss_scale: of the next one. skipped_steps: with gradients that weren't finite.
     saturations: of 8-bit codes.
     """
 
     arena_bytes: int
     high_water_bytes: int
-    allocations: int
-    largest_allocation_bytes: int
+    allocations: Optional[int]
+    largest_allocation_bytes: Optional[int]
     steps: int
     last_step_seconds: float
     grad_norm: Optional[float]
@@ -119,8 +119,11 @@ class Tensors(MutableMapping[str, Array]):
         return _arrays.shown(storage, dtype)
 
     def __setitem__(self, name: str, values: object) -> None:
-        """Raises BadInputError for values of another shape, or of a type that doesn't fit."""
+        """Raises BadInputError for values of another shape or of a type that doesn't fit, UsageError
+        for a tensor that the step writes."""
         info, dtype = self._find(name)
+        if info.fed:
+            raise UsageError(f"the step writes '{name}' by itself")
         try:
             got = _arrays.given(values)
         except TypeError as error:
@@ -221,6 +224,9 @@ class Step:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a step can't be copied or pickled: save it")
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{i.name}: {i.dtype} {list(i.shape)}" for i in self.inputs.values())
@@ -328,8 +334,8 @@ class Step:
         return Statistics(
             c.arena_bytes,
             c.high_water_bytes,
-            c.allocations,
-            c.largest_allocation_bytes,
+            None if c.allocations < 0 else c.allocations,
+            None if c.largest_allocation_bytes < 0 else c.largest_allocation_bytes,
             c.steps,
             c.last_step_seconds,
             None if math.isnan(c.grad_norm) else c.grad_norm,
@@ -414,6 +420,8 @@ class Step:
 
         Raises BadInputError if names or shapes differ; the module is unchanged then.
         """
+        if not callable(getattr(module, "load_state_dict", None)):
+            raise UsageError(f"values go into a torch module, not into a {type(module).__name__}")
         import torch
 
         state = {name: torch.from_numpy(array) for name, array in self.state_dict().items()}

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Iterator, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from ._arrays import Array, bf16_to_f32
-from .errors import BadInputError, UsageError
+from .errors import BadInputError, Error, MachineError, UsageError
 
 MODEL_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -145,16 +145,18 @@ def _read_index(path: Path) -> dict[Path, list[str]]:
     """The names in each shard of an index. A shard is a file of the index's own directory."""
     try:
         named = json.loads(path.read_bytes())["weight_map"]
-        shards: dict[Path, list[str]] = {}
-        for name, file in named.items():
-            if os.path.basename(file) != file or file in ("", ".", ".."):
-                raise BadInputError(f"'{path}' names a shard outside of its directory: '{file}'")
-            shards.setdefault(path.parent / file, []).append(name)
-        return shards
     except OSError as error:
         raise BadInputError(f"can't read '{path}': {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise BadInputError(f"'{path}' is no index: it has no sound weight_map") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        named = None
+    if not isinstance(named, dict) or not all(isinstance(file, str) for file in named.values()):
+        raise BadInputError(f"'{path}' is no index: it has no sound weight_map")
+    shards: dict[Path, list[str]] = {}
+    for name, file in named.items():
+        if os.path.basename(file) != file or file in ("", ".", ".."):
+            raise BadInputError(f"'{path}' names a shard outside of its directory: '{file}'")
+        shards.setdefault(path.parent / file, []).append(name)
+    return shards
 
 
 @contextlib.contextmanager
@@ -253,8 +255,8 @@ def replacing(directory: Path) -> Iterator[Path]:
     made = not directory.exists()
     if not made and not directory.is_dir():
         raise BadInputError(f"'{directory}' is no directory")
-    directory.mkdir(parents=True, exist_ok=True)
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".tmc-", dir=directory) as place:
             yield Path(place)
             new = sorted(Path(place).iterdir(), key=lambda path: path.name == INDEX_FILE)
@@ -264,10 +266,12 @@ def replacing(directory: Path) -> Iterator[Path]:
             for old in (*directory.glob("model-*-of-*.safetensors"), directory / MODEL_FILE, directory / INDEX_FILE):
                 if old.name not in fresh:
                     old.unlink(missing_ok=True)
-    except BaseException:
+    except BaseException as error:
         if made:
             with contextlib.suppress(OSError):
                 directory.rmdir()
+        if isinstance(error, OSError) and not isinstance(error, Error):
+            raise MachineError(f"can't write into '{directory}': {error.strerror}") from None
         raise
 
 
