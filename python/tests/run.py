@@ -32,7 +32,10 @@ class Lines(unittest.TestResult):
 
     def say(self, verdict: str, test: object, text: str = "") -> None:
         seconds = time.monotonic() - getattr(self, "start", time.monotonic())
-        print(f"{verdict}: {self.name(test)} ({seconds:.1f} s)" + ("\n" + text.rstrip() if text else ""), flush=True)
+        print(
+            f"{verdict}: {self.name(test)} ({seconds:.1f} s)" + ("\n" + text.rstrip() if text else ""),
+            flush=True,
+        )
 
     def fault(self, test: object, text: str) -> None:
         self.failed = True
@@ -75,7 +78,9 @@ def main() -> int:
         del os.environ["TMC_PYTHON"]
         os.execv(other, [other, *sys.argv])
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tmc", default=os.environ.get("TMC_BIN", os.path.join(HERE, "..", "..", "build", "bin", "tmc")))
+    parser.add_argument(
+        "--tmc", default=os.environ.get("TMC_BIN", os.path.join(HERE, "..", "..", "build", "bin", "tmc"))
+    )
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args()
     if importlib.util.find_spec("numpy") is None:
@@ -87,7 +92,9 @@ def main() -> int:
     sys.path.insert(0, os.path.dirname(HERE))
     suite = unittest.TestLoader().discover(HERE, top_level_dir=os.path.dirname(HERE))
     if given.names:
-        suite = unittest.TestSuite(test for test in each(suite) if any(name in test.id() for name in given.names))
+        suite = unittest.TestSuite(
+            test for test in each(suite) if any(name in test.id() for name in given.names)
+        )
     result = Lines()
     suite.run(result)
     return 0 if result.wasSuccessful() and result.testsRun else 1

@@ -28,7 +28,10 @@ class Bfloat16Test(unittest.TestCase):
             self.assertEqual(_arrays.f32_to_bf16(bits.view(np.float32))[0], want)
         odd = np.array([((one + 1) << 16) | 0x8000], np.uint32)
         self.assertEqual(_arrays.f32_to_bf16(odd.view(np.float32))[0], one + 2)
-        self.assertEqual(_arrays.f32_to_bf16(np.array([3.4e38, np.inf, -np.inf], np.float32)).tolist(), [0x7F80, 0x7F80, 0xFF80])
+        self.assertEqual(
+            _arrays.f32_to_bf16(np.array([3.4e38, np.inf, -np.inf], np.float32)).tolist(),
+            [0x7F80, 0x7F80, 0xFF80],
+        )
         nan = np.array([0x7F800001], np.uint32).view(np.float32)
         self.assertTrue(np.isnan(_arrays.bf16_to_f32(_arrays.f32_to_bf16(nan)))[0])
 
@@ -86,7 +89,9 @@ class FilesTest(unittest.TestCase):
     def write(self, name: str, tensors: "dict[str, np.ndarray]") -> Path:
         path = self.place / name
         with open(path, "wb") as file:
-            weights.write_header(file, {n: ("F32", t.shape, t.nbytes) for n, t in tensors.items()}, {"format": "pt"})
+            weights.write_header(
+                file, {n: ("F32", t.shape, t.nbytes) for n, t in tensors.items()}, {"format": "pt"}
+            )
             for tensor in tensors.values():
                 file.write(tensor.tobytes())
         return path
@@ -105,7 +110,9 @@ class FilesTest(unittest.TestCase):
         weights.shard(self.place, 100, order=list(reversed(tensors)))
         index = json.loads((self.place / weights.INDEX_FILE).read_text())
         self.assertEqual(index["metadata"], {"total_parameters": 60, "total_size": 240})
-        self.assertEqual(set(index["weight_map"].values()), {p.name for p in self.place.glob("*.safetensors")})
+        self.assertEqual(
+            set(index["weight_map"].values()), {p.name for p in self.place.glob("*.safetensors")}
+        )
         with weights.as_one_file(self.place) as whole:
             found = {name: array.copy() for name, array in weights.read(whole)}
         self.assertEqual(set(found), set(tensors))
@@ -123,13 +130,32 @@ class FilesTest(unittest.TestCase):
             return path
 
         self.assertEqual(weights.names(write({"a": entry()})), {"a"})
-        for fields in ({"a": entry(shape=[3])}, {"a": entry(shape=[2**40, 2**40])}, {"a": entry(shape=[-2])},
-                       {"a": entry(shape=[2.0])}, {"a": entry(shape=[True, 2])}, {"a": entry(data_offsets=[8, 16])},
-                       {"a": entry(data_offsets=[-8, 0])}, {"a": entry(data_offsets=[8])}, {"a": entry(dtype="C64")},
-                       {"a": entry(dtype=[])}, {"a": 3}, [], 3, b"{", b"[" * 100_000, b"\xff"):
+        for fields in (
+            {"a": entry(shape=[3])},
+            {"a": entry(shape=[2**40, 2**40])},
+            {"a": entry(shape=[-2])},
+            {"a": entry(shape=[2.0])},
+            {"a": entry(shape=[True, 2])},
+            {"a": entry(data_offsets=[8, 16])},
+            {"a": entry(data_offsets=[-8, 0])},
+            {"a": entry(data_offsets=[8])},
+            {"a": entry(dtype="C64")},
+            {"a": entry(dtype=[])},
+            {"a": 3},
+            [],
+            3,
+            b"{",
+            b"[" * 100_000,
+            b"\xff",
+        ):
             with self.subTest(str(fields)[:60]), self.assertRaises(tmc.BadInputError):
                 weights.header(write(fields))
-        for content in (b"", b"1234", (2**63).to_bytes(8, "little") + b"{}", (9).to_bytes(8, "little") + b"{}"):
+        for content in (
+            b"",
+            b"1234",
+            (2**63).to_bytes(8, "little") + b"{}",
+            (9).to_bytes(8, "little") + b"{}",
+        ):
             path = self.place / "short.safetensors"
             path.write_bytes(content)
             with self.assertRaises(tmc.BadInputError):
@@ -147,7 +173,11 @@ class FilesTest(unittest.TestCase):
             self.assertEqual(weights.names(whole), {"a"})
         for file in ("../a.safetensors", str(self.place / "a.safetensors"), "", "..", "./a.safetensors"):
             path.write_text(json.dumps({"weight_map": {"a": file}}))
-            with self.subTest(file), self.assertRaisesRegex(tmc.BadInputError, "outside of its directory"), weights.as_one_file(path):
+            with (
+                self.subTest(file),
+                self.assertRaisesRegex(tmc.BadInputError, "outside of its directory"),
+                weights.as_one_file(path),
+            ):
                 pass
         for text in ('{"weight_map": {"a": 3}}', '{"weight_map": 3}', "[]", "{", '{"weight_map": {"b": "a.safetensors"}}',
                      '{"weight_map": {"a": "none.safetensors"}}', "[" * 100_000):  # fmt: skip

@@ -37,7 +37,14 @@ class FlagsTest(unittest.TestCase):
             self.words(zzzzzz=2)
 
     def test_wrong_values(self) -> None:
-        for wrong in ({"force": 1}, {"force": "yes"}, {"batch": True}, {"batch": object()}, {"freeze": [None]}, {"o": "x"}):
+        for wrong in (
+            {"force": 1},
+            {"force": "yes"},
+            {"batch": True},
+            {"batch": object()},
+            {"freeze": [None]},
+            {"o": "x"},
+        ):
             with self.subTest(wrong), self.assertRaises(tmc.UsageError):
                 self.words(**wrong)
 
@@ -146,7 +153,14 @@ class ErrorsTest(unittest.TestCase):
             self.assertEqual(os.listdir(target), ["mine.txt"])
 
     def test_exceptions_by_code(self) -> None:
-        for code, kind in ((1, ValueError), (2, TypeError), (3, tmc.BudgetError), (4, tmc.UnsupportedError), (70, tmc.DefectError), (74, OSError)):
+        for code, kind in (
+            (1, ValueError),
+            (2, TypeError),
+            (3, tmc.BudgetError),
+            (4, tmc.UnsupportedError),
+            (70, tmc.DefectError),
+            (74, OSError),
+        ):
             error = errors.error_of_code(code, "text", ["note"])
             self.assertIsInstance(error, kind)
             self.assertIsInstance(error, tmc.Error)
@@ -156,7 +170,9 @@ class ErrorsTest(unittest.TestCase):
     def test_exceptions_travel(self) -> None:
         error = tmc.BudgetError("text", ["note"], budget=3, smallest_found=5, impossible_below=4)
         back = pickle.loads(pickle.dumps(error))
-        self.assertEqual((str(back), back.budget, back.smallest_found, back.impossible_below), (str(error), 3, 5, 4))
+        self.assertEqual(
+            (str(back), back.budget, back.smallest_found, back.impossible_below), (str(error), 3, 5, 4)
+        )
         for code in (1, 2, 4, 70, 74):
             error = errors.error_of_code(code, "text", ["note"])
             self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
@@ -200,7 +216,9 @@ class ProgressTest(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as place:
             with self.assertRaises(Enough):
-                tmc.compile(MLP, batch=BATCH, target=TARGET, directory=os.path.join(place, "step"), progress=stop)
+                tmc.compile(
+                    MLP, batch=BATCH, target=TARGET, directory=os.path.join(place, "step"), progress=stop
+                )
             self.assertEqual(os.listdir(place), [])
 
     def test_an_interruption_leaves_nothing(self) -> None:
@@ -224,7 +242,15 @@ class ProgressTest(unittest.TestCase):
             with tempfile.TemporaryDirectory() as place:
                 more = {"directory": os.path.join(place, "step")} if kept else {}
                 done = subprocess.run(
-                    [sys.executable, "-c", program, str(helpers.ROOT / "python"), str(MLP), TARGET, repr(more)],
+                    [
+                        sys.executable,
+                        "-c",
+                        program,
+                        str(helpers.ROOT / "python"),
+                        str(MLP),
+                        TARGET,
+                        repr(more),
+                    ],
                     env=dict(os.environ, TMPDIR=place),
                     stderr=subprocess.PIPE,
                 )

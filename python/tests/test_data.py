@@ -49,7 +49,9 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(data.convert([one, two], out, words=BYTES), 4 + 1 + 2 + 1 + 1)
         header = np.fromfile(out, "<i4", 256)
         self.assertEqual(header[:3].tolist(), [20240520, 1, 9])
-        self.assertEqual(np.fromfile(out, "<u2", offset=1024).tolist(), [*b"ab\nc", END, 0xC3, 0xA9, END, END])
+        self.assertEqual(
+            np.fromfile(out, "<u2", offset=1024).tolist(), [*b"ab\nc", END, 0xC3, 0xA9, END, END]
+        )
 
     def test_a_large_vocabulary_takes_32_bits(self) -> None:
         words = data.Tokenizer(lambda text: [70_000] * len(text), 80_000, None, "")
@@ -66,8 +68,12 @@ class ConvertTest(unittest.TestCase):
         path = self.write("a.jsonl", [{"text": "abcde"}, {"text": "fg"}])
         self.assertEqual(data.convert([path], out, words=BYTES, pack=4), 3)
         rows = self.rows(out)
-        self.assertEqual(rows["input_ids"].tolist(), [[97, 98, 99, 100], [101, END, 102, 103], [END, END, END, END]])
-        self.assertEqual(rows["labels"].tolist(), [[97, 98, 99, 100], [101, END, 102, 103], [END, -100, -100, -100]])
+        self.assertEqual(
+            rows["input_ids"].tolist(), [[97, 98, 99, 100], [101, END, 102, 103], [END, END, END, END]]
+        )
+        self.assertEqual(
+            rows["labels"].tolist(), [[97, 98, 99, 100], [101, END, 102, 103], [END, -100, -100, -100]]
+        )
         self.assertEqual(rows["attention_mask"].tolist(), [[1] * 4, [1] * 4, [1, 0, 0, 0]])
         self.assertEqual(weights.header(out)[1]["tokenizer"], "bytes")
 
@@ -82,19 +88,32 @@ class ConvertTest(unittest.TestCase):
 
     def test_rows_that_have_tokens(self) -> None:
         out = self.place / "out.safetensors"
-        path = self.write("a.jsonl", [{"input_ids": [1, 2, 3], "labels": [-100, 2, 3]}, {"input_ids": [4], "labels": [4]}, {"input_ids": [], "labels": []}])
+        path = self.write(
+            "a.jsonl",
+            [
+                {"input_ids": [1, 2, 3], "labels": [-100, 2, 3]},
+                {"input_ids": [4], "labels": [4]},
+                {"input_ids": [], "labels": []},
+            ],
+        )
         data.convert([path], out, pad=2, columns=["input_ids", "labels"])
         rows = self.rows(out)
-        self.assertEqual((rows["input_ids"].tolist(), rows["labels"].tolist()), ([[1, 2], [4, 0]], [[-100, 2], [4, -100]]))
+        self.assertEqual(
+            (rows["input_ids"].tolist(), rows["labels"].tolist()), ([[1, 2], [4, 0]], [[-100, 2], [4, -100]])
+        )
         data.convert([path], out, pack=2, columns=["input_ids", "labels"])
         rows = self.rows(out)
-        self.assertEqual((rows["input_ids"].tolist(), rows["labels"].tolist()), ([[1, 2], [3, 4]], [[-100, 2], [3, 4]]))
+        self.assertEqual(
+            (rows["input_ids"].tolist(), rows["labels"].tolist()), ([[1, 2], [3, 4]], [[-100, 2], [3, 4]])
+        )
 
     def test_a_column_of_numbers(self) -> None:
         out = self.place / "out.npy"
         path = self.write("a.jsonl", [{"x": [[1.5, 2], [3, 4]]}, {"x": [[5, 6], [7, 8]]}])
         self.assertEqual(data.convert([path], out, columns=["x"]), 2)
-        np.testing.assert_array_equal(np.load(out), np.array([[[1.5, 2], [3, 4]], [[5, 6], [7, 8]]], np.float32))
+        np.testing.assert_array_equal(
+            np.load(out), np.array([[[1.5, 2], [3, 4]], [[5, 6], [7, 8]]], np.float32)
+        )
         data.convert([self.write("b.jsonl", [{"x": 3}, {"x": 2**40}])], out, columns=["x"])
         self.assertEqual((np.load(out).tolist(), np.load(out).dtype), ([3, 2**40], np.int64))
 
@@ -137,26 +156,61 @@ class ConvertTest(unittest.TestCase):
         self.fails(bad, "there is no file", [self.place / "none.txt"], out, words=BYTES, pack=4)
         path = self.write("bad.txt", b"abc\xff")
         self.fails(bad, "is no text in UTF-8", [path], out, words=BYTES, pack=4)
-        for text, message in (("{", "line 1 of .* is no JSON"), ("[]", "line 1 of .* is no object"), ('\n{"a": 1}', "row 1 of .* has no 'text'"),
-                              ('{"text": 3}', "'text' is no text"), ("[" * 100_000, "is no JSON")):
+        for text, message in (
+            ("{", "line 1 of .* is no JSON"),
+            ("[]", "line 1 of .* is no object"),
+            ('\n{"a": 1}', "row 1 of .* has no 'text'"),
+            ('{"text": 3}', "'text' is no text"),
+            ("[" * 100_000, "is no JSON"),
+        ):
             path = self.write("bad.jsonl", text)
             self.fails(bad, message, [path], out, words=BYTES, pack=4)
-        for row, message in (({"input_ids": [1, -1]}, r"token -1 is outside of \[0, 2147483648\)"), ({"input_ids": [2**31]}, "is outside"),
-                             ({"input_ids": [1.5]}, "no list of whole numbers"), ({"input_ids": 3}, "no list"), ({"input_ids": [[1], [1, 2]]}, "no list"),
-                             ({"input_ids": "text"}, "no list"), ({"input_ids": [2**70]}, "no list")):
+        for row, message in (
+            ({"input_ids": [1, -1]}, r"token -1 is outside of \[0, 2147483648\)"),
+            ({"input_ids": [2**31]}, "is outside"),
+            ({"input_ids": [1.5]}, "no list of whole numbers"),
+            ({"input_ids": 3}, "no list"),
+            ({"input_ids": [[1], [1, 2]]}, "no list"),
+            ({"input_ids": "text"}, "no list"),
+            ({"input_ids": [2**70]}, "no list"),
+        ):
             path = self.write("bad.jsonl", [row])
             self.fails(bad, message, [path], out, pack=4, columns=["input_ids"])
         path = self.write("bad.jsonl", [{"input_ids": [1, 2], "labels": [1]}])
-        self.fails(bad, "has no label of 32 bits for each of 2 tokens", [path], out, pack=4, columns=["input_ids", "labels"])
+        self.fails(
+            bad,
+            "has no label of 32 bits for each of 2 tokens",
+            [path],
+            out,
+            pack=4,
+            columns=["input_ids", "labels"],
+        )
         path = self.write("bad.jsonl", "")
         self.fails(bad, "nothing to write", [path], out, words=BYTES, pack=4)
-        self.fails(bad, "nothing to write", [path], self.place / "out.bin", words=data.Tokenizer(BYTES.encode, 257, None, ""))
-        for rows in ([{"x": 1}, {"x": 1.5}], [{"x": [1]}, {"x": [1, 2]}], [{"x": "a"}], [{"x": None}], [{"x": [[1], [2, 3]]}], [{"x": 2**63}]):
+        self.fails(
+            bad,
+            "nothing to write",
+            [path],
+            self.place / "out.bin",
+            words=data.Tokenizer(BYTES.encode, 257, None, ""),
+        )
+        for rows in (
+            [{"x": 1}, {"x": 1.5}],
+            [{"x": [1]}, {"x": [1, 2]}],
+            [{"x": "a"}],
+            [{"x": None}],
+            [{"x": [[1], [2, 3]]}],
+            [{"x": 2**63}],
+        ):
             path = self.write("bad.jsonl", rows)
             self.fails(bad, "row [12] of", [path], self.place / "out.npy", columns=["x"])
         over = data.Tokenizer(lambda text: [300], 257, None, "")
-        self.fails(bad, r"token 300 is outside of \[0, 257\)", [self.write("a.txt", "x")], out, words=over, pack=4)
-        self.fails(bad, "there is no directory", [self.place / "a.txt"], self.place / "none" / "out.bin", words=BYTES)
+        self.fails(
+            bad, r"token 300 is outside of \[0, 257\)", [self.write("a.txt", "x")], out, words=over, pack=4
+        )
+        self.fails(
+            bad, "there is no directory", [self.place / "a.txt"], self.place / "none" / "out.bin", words=BYTES
+        )
 
     def test_options_that_dont_go_together(self) -> None:
         text, table = self.write("a.txt", "x"), self.write("a.jsonl", [{"text": "x"}])
@@ -182,7 +236,9 @@ class ConvertTest(unittest.TestCase):
         path, out = self.write("a.txt", "x"), self.place / "out.bin"
         self.assertEqual(data.main(["convert", str(path), "-o", str(out), "--tokenizer", "bytes"]), 0)
         self.assertEqual(data.main(["convert", str(path), "-o", str(out)]), 2)
-        self.assertEqual(data.main(["convert", str(self.place / "none"), "-o", str(out), "--tokenizer", "bytes"]), 1)
+        self.assertEqual(
+            data.main(["convert", str(self.place / "none"), "-o", str(out), "--tokenizer", "bytes"]), 1
+        )
         (self.place / "no.json").write_text("{}")
         code = data.main(["convert", str(path), "-o", str(out), "--tokenizer", str(self.place / "no.json")])
         self.assertIn(code, (1, 74))  # 74 where the package tokenizers isn't there.
@@ -198,7 +254,9 @@ class ConvertTest(unittest.TestCase):
         step = self.place / "step"
         tmc.compile(model, target=helpers.TARGET, directory=step, emit="exe").close()
         for fed in ([f"{stream}"], [f"input_ids={rows}", f"labels={rows}"]):
-            command = [str(step / "train"), "--steps", "2", "--threads", "1", "--init", "random:1"] + [word for each in fed for word in ("--data", each)]
+            command = [str(step / "train"), "--steps", "2", "--threads", "1", "--init", "random:1"] + [
+                word for each in fed for word in ("--data", each)
+            ]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("step 2/2", done.stdout)
@@ -225,8 +283,18 @@ class ConvertTest(unittest.TestCase):
             data.convert([self.place / name], self.place / "o.npy", columns=["x"])
             self.assertEqual(np.load(self.place / "o.npy").tolist(), list(range(1000)))
             data.convert([self.place / name], self.place / "o.safetensors", columns=["ids"], pad=2)
-            self.assertEqual(self.rows(self.place / "o.safetensors")["input_ids"].tolist(), [[i, i + 1] for i in range(1000)])
-            self.fails(tmc.BadInputError, "has no column 'nothing'", [self.place / name], out, words=BYTES, columns=["nothing"])
+            self.assertEqual(
+                self.rows(self.place / "o.safetensors")["input_ids"].tolist(),
+                [[i, i + 1] for i in range(1000)],
+            )
+            self.fails(
+                tmc.BadInputError,
+                "has no column 'nothing'",
+                [self.place / name],
+                out,
+                words=BYTES,
+                columns=["nothing"],
+            )
             self.write(name, "no table")
             self.fails(tmc.BadInputError, "can't read", [self.place / name], out, words=BYTES)
 

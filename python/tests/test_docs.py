@@ -18,7 +18,11 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\nprints\n\n^```text\n(.*?)^```)?
 
 class PageTest(unittest.TestCase):
     def check(self, code: str, output: str) -> None:
-        lacking = [m for m in ("torch", "transformers") if re.search(rf"^(from|import) .*\b{m}\b", code, re.M) and not helpers.has(m)]
+        lacking = [
+            m
+            for m in ("torch", "transformers")
+            if re.search(rf"^(from|import) .*\b{m}\b", code, re.M) and not helpers.has(m)
+        ]
         if lacking:
             self.skipTest("no " + ", ".join(lacking))
         with tempfile.TemporaryDirectory() as place:

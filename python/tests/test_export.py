@@ -80,7 +80,9 @@ class ExportTest(unittest.TestCase):
             step.load_into(other)
         wide = Net()
         wide.first = nn.Linear(7, 8)
-        with self.assertRaisesRegex(tmc.BadInputError, r"'first.weight' is \[8, 6\] in the step and \[8, 7\]"):
+        with self.assertRaisesRegex(
+            tmc.BadInputError, r"'first.weight' is \[8, 6\] in the step and \[8, 7\]"
+        ):
             step.load_into(wide)
         for name, value in before.items():
             self.assertTrue(torch.equal(other.state_dict()[name], value))
@@ -112,15 +114,24 @@ class ExportTest(unittest.TestCase):
 
     def test_aliased_inputs_are_separate(self) -> None:
         one = torch.randn(5, 6)
-        for batch in (dict(x=one, target=one), dict(x=one, target=one.view(5, 6)), dict(x=one.numpy(), target=one.numpy())):
+        for batch in (
+            dict(x=one, target=one),
+            dict(x=one, target=one.view(5, 6)),
+            dict(x=one.numpy(), target=one.numpy()),
+        ):
             step = self.compile(Net(), batch)
             losses = [step(x=self.x, target=t) for t in (self.x, self.target)]
             self.assertNotEqual(*losses)
 
     def test_torch_tensors_of_all_kinds(self) -> None:
         losses = []
-        for x in (self.x.half().float(), self.x.half(), self.x.half().float().requires_grad_(), self.x.half().float().t().contiguous().t(),
-                  self.x.half().float().numpy()):
+        for x in (
+            self.x.half().float(),
+            self.x.half(),
+            self.x.half().float().requires_grad_(),
+            self.x.half().float().t().contiguous().t(),
+            self.x.half().float().numpy(),
+        ):
             step = self.compile(Net(), (self.x, self.target)) if not losses else step  # noqa: F821
             step.learning_rate = 0.0
             losses.append(step(x=x, target=self.target))
@@ -132,7 +143,12 @@ class ExportTest(unittest.TestCase):
                 step(x=wrong, target=self.target)
 
     def test_names_of_dimensions_are_kept(self) -> None:
-        path = tmc.export(Net(), (self.x, self.target), dynamic_dims={"x": {0: "rows"}, "target": {0: "rows"}}, path=self.place / "net.pt2")
+        path = tmc.export(
+            Net(),
+            (self.x, self.target),
+            dynamic_dims={"x": {0: "rows"}, "target": {0: "rows"}},
+            path=self.place / "net.pt2",
+        )
         self.assertEqual(exporting.dims_of(path), {"rows": "x.0"})
         with tmc.compile(path, dim={"rows": 9}, target=TARGET, threads=1) as step:
             self.assertEqual(step.inputs["x"].shape, (9, 6))
@@ -141,8 +157,15 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(exporting.dims_of(helpers.MLP), {})
 
     def test_wrong_calls(self) -> None:
-        for batch, dims in ((3, None), ((), None), ({}, None), ((self.x,) * 3, None), (dict(x=self.x, target=self.target), {"y": {0: "rows"}}),
-                            (dict(x=self.x, target=self.target), {"x": {2: "rows"}}), (dict(x=self.x, target=self.target), {"x": {0: "a b"}})):
+        for batch, dims in (
+            (3, None),
+            ((), None),
+            ({}, None),
+            ((self.x,) * 3, None),
+            (dict(x=self.x, target=self.target), {"y": {0: "rows"}}),
+            (dict(x=self.x, target=self.target), {"x": {2: "rows"}}),
+            (dict(x=self.x, target=self.target), {"x": {0: "a b"}}),
+        ):
             with self.subTest(str(batch)[:20]), self.assertRaises(tmc.UsageError):
                 tmc.export(Net(), batch, dims, self.place / "net.pt2")
         with self.assertRaisesRegex(tmc.UsageError, "a path or a torch module"):
@@ -192,13 +215,19 @@ class PretrainedTest(unittest.TestCase):
         for tied in (False, True):
             model = self.model(tie_word_embeddings=tied)
             ids = torch.randint(0, 96, (2, 8))
-            with tmc.compile(model, dict(input_ids=ids, labels=ids), target=TARGET, threads=1) as step, tempfile.TemporaryDirectory() as place:
+            with (
+                tmc.compile(model, dict(input_ids=ids, labels=ids), target=TARGET, threads=1) as step,
+                tempfile.TemporaryDirectory() as place,
+            ):
                 self.assertTrue(model.config.use_cache)
                 step(input_ids=ids, labels=ids)
                 for most in ("5GB", 10_000):
                     step.save_pretrained(place, max_shard_size=most)
                     again, info = type(model).from_pretrained(place, output_loading_info=True)
-                    self.assertEqual([len(info[key]) for key in ("missing_keys", "unexpected_keys", "mismatched_keys")], [0, 0, 0])
+                    self.assertEqual(
+                        [len(info[key]) for key in ("missing_keys", "unexpected_keys", "mismatched_keys")],
+                        [0, 0, 0],
+                    )
                     self.assertEqual(again.config.architectures, ["LlamaForCausalLM"])
                     step.load_into(model)
                     for name, value in model.state_dict().items():
@@ -211,7 +240,9 @@ class PretrainedTest(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as other:
             model.save_pretrained(other, max_shard_size=most)
-            maps = [json.loads((Path(d) / "model.safetensors.index.json").read_text()) for d in (other, place)]
+            maps = [
+                json.loads((Path(d) / "model.safetensors.index.json").read_text()) for d in (other, place)
+            ]
         if not model.config.tie_word_embeddings:  # transformers writes one name of a tied weight.
             self.assertEqual(*maps)
 
@@ -224,7 +255,13 @@ class PretrainedTest(unittest.TestCase):
         peer = copy.deepcopy(model).double().train()
         trained = [p for p in peer.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0)
-        with tmc.compile(model, dict(input_ids=ids, labels=ids), target=TARGET, threads=1, optimizer="adamw(weight_decay=0)") as step:
+        with tmc.compile(
+            model,
+            dict(input_ids=ids, labels=ids),
+            target=TARGET,
+            threads=1,
+            optimizer="adamw(weight_decay=0)",
+        ) as step:
             self.assertEqual(sum(step.tensors.info(name).trainable for name in step.tensors), len(trained))
             step.learning_rate = 1e-2
             for _ in range(5):
@@ -237,7 +274,9 @@ class PretrainedTest(unittest.TestCase):
             with tempfile.TemporaryDirectory() as place, self.assertRaisesRegex(tmc.UsageError, "PEFT"):
                 step.save_pretrained(place)
         for name, value in peer.named_parameters():
-            torch.testing.assert_close(model.state_dict()[name].double(), value.data.double(), atol=2e-5, rtol=0)
+            torch.testing.assert_close(
+                model.state_dict()[name].double(), value.data.double(), atol=2e-5, rtol=0
+            )
 
     def test_files_beside_the_model_are_copied(self) -> None:
         model = self.model()
@@ -248,5 +287,8 @@ class PretrainedTest(unittest.TestCase):
             path = tmc.export(model, dict(input_ids=ids, labels=ids), path=Path(source) / "model.pt2")
             with tmc.compile(path, target=TARGET, threads=1) as step:
                 step.save_pretrained(place, dtype="bf16")
-            self.assertLessEqual({"config.json", "generation_config.json", "tokenizer.json", "model.safetensors"}, set(os.listdir(place)))
+            self.assertLessEqual(
+                {"config.json", "generation_config.json", "tokenizer.json", "model.safetensors"},
+                set(os.listdir(place)),
+            )
             self.assertNotIn("model.pt2", os.listdir(place))

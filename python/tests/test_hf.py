@@ -51,7 +51,15 @@ class TrainerTest(unittest.TestCase):
         if kind is not None:
             return kind(model, arguments, train_dataset=self.data, eval_dataset=self.data[:8], **more)
         flags = dict(more.pop("flags", {}), target=TARGET)
-        return tmc.hf.Trainer(model, arguments, train_dataset=self.data, eval_dataset=self.data[:8], flags=flags, threads=1, **more)
+        return tmc.hf.Trainer(
+            model,
+            arguments,
+            train_dataset=self.data,
+            eval_dataset=self.data[:8],
+            flags=flags,
+            threads=1,
+            **more,
+        )
 
     def losses(self, trainer: Any) -> "list[float]":
         trainer.train()
@@ -78,12 +86,17 @@ class TrainerTest(unittest.TestCase):
     def test_accumulation_is_micro_batches(self) -> None:
         more = dict(per_device_train_batch_size=2, gradient_accumulation_steps=2)
         two = self.trainer(self.arguments(**more))
-        self.compare(self.losses(self.trainer(self.arguments(**more), transformers.Trainer)), self.losses(two))
+        self.compare(
+            self.losses(self.trainer(self.arguments(**more), transformers.Trainer)), self.losses(two)
+        )
         self.assertEqual(two.step.plan.micro_batches, 2)
 
     def test_sgd(self) -> None:
         more = dict(optim="sgd", weight_decay=0.0, max_grad_norm=0.0, learning_rate=0.1)
-        self.compare(self.losses(self.trainer(self.arguments(**more), transformers.Trainer)), self.losses(self.trainer(self.arguments(**more))))
+        self.compare(
+            self.losses(self.trainer(self.arguments(**more), transformers.Trainer)),
+            self.losses(self.trainer(self.arguments(**more))),
+        )
 
     def test_resuming_goes_on_bit_by_bit(self) -> None:
         more = dict(save_strategy="steps", save_steps=10, save_total_limit=2)
@@ -158,9 +171,20 @@ class TrainerTest(unittest.TestCase):
             Own(self.model, self.arguments())
 
     def test_a_smaller_last_batch_is_named(self) -> None:
-        with self.assertRaisesRegex(tmc.UsageError, "dataloader_drop_last=False: 24 samples leave a smaller batch than 5 x 1"):
+        with self.assertRaisesRegex(
+            tmc.UsageError, "dataloader_drop_last=False: 24 samples leave a smaller batch than 5 x 1"
+        ):
             self.trainer(self.arguments(per_device_train_batch_size=5)).train()
-        self.assertEqual(len(self.losses(self.trainer(self.arguments(per_device_train_batch_size=5, dataloader_drop_last=True, max_steps=6)))), 6)
+        self.assertEqual(
+            len(
+                self.losses(
+                    self.trainer(
+                        self.arguments(per_device_train_batch_size=5, dataloader_drop_last=True, max_steps=6)
+                    )
+                )
+            ),
+            6,
+        )
 
     def test_a_batch_of_another_shape_is_named(self) -> None:
         calls = iter(range(100))
@@ -175,7 +199,9 @@ class TrainerTest(unittest.TestCase):
         self.assertIn("pad to one length", str(caught.exception))
 
     def test_own_flags_come_first(self) -> None:
-        trainer = self.trainer(self.arguments(max_steps=2, optim="adagrad"), flags={"optimizer": "lion(clip=1.0)"})
+        trainer = self.trainer(
+            self.arguments(max_steps=2, optim="adagrad"), flags={"optimizer": "lion(clip=1.0)"}
+        )
         trainer.train()
         self.assertEqual(trainer.step.statistics.steps, 2)
         self.assertTrue(any("exp_avg" in name for name in trainer.step.tensors))

@@ -18,13 +18,31 @@ from tmc import _install
 BUILD = Path(os.environ["TMC_BIN"]).resolve().parent.parent
 
 
-@unittest.skipUnless((BUILD / "cmake_install.cmake").exists() and shutil.which("cmake"), "no build folder with cmake")
+@unittest.skipUnless(
+    (BUILD / "cmake_install.cmake").exists() and shutil.which("cmake"), "no build folder with cmake"
+)
 class InstallTest(unittest.TestCase):
     def test_a_tree_like_a_wheels(self) -> None:
         with tempfile.TemporaryDirectory() as place:
             package = Path(place) / "tmc"
-            shutil.copytree(helpers.ROOT / "python" / "tmc", package, ignore=shutil.ignore_patterns("__pycache__", "_native"))
-            subprocess.run(["cmake", "--install", str(BUILD), "--prefix", str(package / "_native"), "--component", "Unspecified"], check=True, stdout=subprocess.DEVNULL)
+            shutil.copytree(
+                helpers.ROOT / "python" / "tmc",
+                package,
+                ignore=shutil.ignore_patterns("__pycache__", "_native"),
+            )
+            subprocess.run(
+                [
+                    "cmake",
+                    "--install",
+                    str(BUILD),
+                    "--prefix",
+                    str(package / "_native"),
+                    "--component",
+                    "Unspecified",
+                ],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             there = {path.name for path in (package / "_native" / "bin").iterdir()}
             self.assertEqual(there, {"tmc"})
             program = (
@@ -34,14 +52,35 @@ class InstallTest(unittest.TestCase):
                 "loss = step(image=np.zeros((4, 784), np.float32), label=np.zeros(4, np.int64))\n"
                 "print(json.dumps([loss, tmc.__file__]))"
             )
-            environment = {name: value for name, value in os.environ.items() if name not in ("TMC_BIN", "PYTHONPATH")}
-            done = subprocess.run([sys.executable, "-c", program], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            environment = {
+                name: value for name, value in os.environ.items() if name not in ("TMC_BIN", "PYTHONPATH")
+            }
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=place,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             loss, file = json.loads(done.stdout)
             self.assertEqual(Path(file).parent, package)
             self.assertAlmostEqual(loss, 2.30, delta=0.1)
-            for words, code in ((["--program"], 0), (["--version"], 0), (["plan", "none.onnx"], 1), (["--cmake-dir"], None)):
-                done = subprocess.run([sys.executable, "-m", "tmc", *words], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for words, code in (
+                (["--program"], 0),
+                (["--version"], 0),
+                (["plan", "none.onnx"], 1),
+                (["--cmake-dir"], None),
+            ):
+                done = subprocess.run(
+                    [sys.executable, "-m", "tmc", *words],
+                    cwd=place,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
                 if code is not None:
                     self.assertEqual(done.returncode, code, done.stderr)
                 if words == ["--program"]:

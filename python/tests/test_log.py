@@ -23,7 +23,9 @@ class LogTest(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.place = Path(place.name)
         self.path = self.place / "run.jsonl"
-        self.path.write_text('{"step":1,"loss":2.5,"grad_norm":null,"seconds":0.5}\n{"step":2,"loss":2.25,"lr":0.001,"seconds":0.5}\n')
+        self.path.write_text(
+            '{"step":1,"loss":2.5,"grad_norm":null,"seconds":0.5}\n{"step":2,"loss":2.25,"lr":0.001,"seconds":0.5}\n'
+        )
 
     def table(self) -> "list[dict[str, str]]":
         out = io.StringIO()
@@ -45,7 +47,10 @@ class LogTest(unittest.TestCase):
     def test_files_that_are_no_logs(self) -> None:
         for text in ("no log\n", "[]\n", "3\n", '{"a":1}\n{"b"\n{"c":1}\n', "[" * 100_000 + "\n"):
             self.path.write_text(text)
-            with self.assertRaisesRegex(tmc.BadInputError, "is no object of JSON"), contextlib.redirect_stderr(io.StringIO()):
+            with (
+                self.assertRaisesRegex(tmc.BadInputError, "is no object of JSON"),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
                 self.table()
         with self.assertRaisesRegex(tmc.BadInputError, "can't read"):
             list(log.entries(self.place / "none"))
@@ -56,7 +61,11 @@ class LogTest(unittest.TestCase):
 
     def test_the_checksum(self) -> None:
         # RFC 3720, B.4: 32 bytes of 0, and 0 to 31.
-        for data, crc in ((bytes(32), 0x8A9136AA), (bytes(range(32)), 0x46DD794E), (b"123456789", 0xE3069283)):
+        for data, crc in (
+            (bytes(32), 0x8A9136AA),
+            (bytes(range(32)), 0x46DD794E),
+            (b"123456789", 0xE3069283),
+        ):
             masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
             self.assertEqual(log._masked_crc(data), masked)
 
@@ -82,7 +91,9 @@ class LogTest(unittest.TestCase):
         events = EventAccumulator(str(path))
         events.Reload()
         self.assertEqual(sorted(events.Tags()["scalars"]), ["arena_bytes", "loss", "lr", "seconds"])
-        self.assertEqual([(e.step, e.value) for e in events.Scalars("loss")], [(1, 2.5), (2, 2.25), (3, float("inf"))])
+        self.assertEqual(
+            [(e.step, e.value) for e in events.Scalars("loss")], [(1, 2.5), (2, 2.25), (3, float("inf"))]
+        )
         times = [e.wall_time for e in events.Scalars("loss")]
         self.assertAlmostEqual(times[1] - times[0], 0.5, places=3)
 

@@ -55,12 +55,16 @@ class StepTest(unittest.TestCase):
         second.init_random(5)
         self.assertEqual([first(**digits()) for _ in range(3)], [second(**digits()) for _ in range(3)])
         second.init_random(6)
-        self.assertGreater(np.abs(first.tensors["layers.0.weight"] - second.tensors["layers.0.weight"]).max(), 0)
+        self.assertGreater(
+            np.abs(first.tensors["layers.0.weight"] - second.tensors["layers.0.weight"]).max(), 0
+        )
 
     def test_the_tensors_are_listed(self) -> None:
         step = self.open()
         info = step.tensors.info("layers.0.weight")
-        self.assertEqual((info.dtype, info.shape, info.role, info.trainable), ("f32", (256, 784), "param", True))
+        self.assertEqual(
+            (info.dtype, info.shape, info.role, info.trainable), ("f32", (256, 784), "param", True)
+        )
         self.assertEqual(set(step.inputs), {"image", "label"})
         self.assertEqual(step.inputs["label"].dtype, "i64")
         roles = {step.tensors.info(name).role for name in step.tensors}
@@ -80,8 +84,12 @@ class StepTest(unittest.TestCase):
         np.testing.assert_array_equal(step.tensors[name], new)
         step.tensors[name] = new[::-1].T.copy().T  # In another order of memory.
         np.testing.assert_array_equal(step.tensors[name], new[::-1])
-        for wrong, text in ((new[:2], r"takes f32 \[256, 256\], and got f32 \[2, 256\]"), ("no", "got a str"),
-                            (new.astype(int), r"got i64 \[256, 256\]"), (new.astype("f8"), "got f64")):
+        for wrong, text in (
+            (new[:2], r"takes f32 \[256, 256\], and got f32 \[2, 256\]"),
+            ("no", "got a str"),
+            (new.astype(int), r"got i64 \[256, 256\]"),
+            (new.astype("f8"), "got f64"),
+        ):
             with self.assertRaisesRegex(tmc.BadInputError, text):
                 step.tensors[name] = wrong
 
@@ -130,10 +138,17 @@ class StepTest(unittest.TestCase):
     def test_an_input_of_another_type(self) -> None:
         step, batch = self.open(), digits()
         step.init_random(1)
-        for name, wrong in (("image", batch["image"].astype(np.float64)), ("image", batch["image"].astype(np.int32)),
-                            ("label", batch["label"].astype(np.float32)), ("label", batch["label"].astype(np.complex64)),
-                            ("label", None), ("label", {}), ("image", [[1.0], [2.0, 3.0]]),
-                            ("label", np.full(BATCH, 2**63, np.uint64)), ("label", np.array(["a"] * BATCH))):
+        for name, wrong in (
+            ("image", batch["image"].astype(np.float64)),
+            ("image", batch["image"].astype(np.int32)),
+            ("label", batch["label"].astype(np.float32)),
+            ("label", batch["label"].astype(np.complex64)),
+            ("label", None),
+            ("label", {}),
+            ("image", [[1.0], [2.0, 3.0]]),
+            ("label", np.full(BATCH, 2**63, np.uint64)),
+            ("label", np.array(["a"] * BATCH)),
+        ):
             with self.assertRaises(tmc.BadInputError) as caught:
                 step(**dict(batch, **{name: wrong}))
             self.assertIn(f"input '{name}' takes", caught.exception.message)
@@ -142,8 +157,12 @@ class StepTest(unittest.TestCase):
         batch = digits()
         half = batch["image"].astype(np.float16)
         losses = []
-        for image, label in ((half.astype(np.float32), batch["label"]), (half, batch["label"].astype(np.uint8)),
-                             (half.astype(">f4"), batch["label"].astype(">i2")), (half[:, ::-1][:, ::-1], list(map(int, batch["label"])))):
+        for image, label in (
+            (half.astype(np.float32), batch["label"]),
+            (half, batch["label"].astype(np.uint8)),
+            (half.astype(">f4"), batch["label"].astype(">i2")),
+            (half[:, ::-1][:, ::-1], list(map(int, batch["label"]))),
+        ):
             step = self.open()
             step.init_random(2)
             losses.append(step(image=image, label=label))
@@ -246,8 +265,14 @@ class StepTest(unittest.TestCase):
     def test_a_closed_step(self) -> None:
         with tmc.Step(self.directory, threads=1) as step:
             step.init_random(1)
-        for use in (lambda: step(**digits()), lambda: step.tensors["layers.0.weight"], lambda: step.statistics,
-                    lambda: step.spaces, lambda: step.save("nowhere"), lambda: setattr(step, "learning_rate", 1.0)):
+        for use in (
+            lambda: step(**digits()),
+            lambda: step.tensors["layers.0.weight"],
+            lambda: step.statistics,
+            lambda: step.spaces,
+            lambda: step.save("nowhere"),
+            lambda: setattr(step, "learning_rate", 1.0),
+        ):
             with self.assertRaisesRegex(tmc.UsageError, "the step is closed"):
                 use()
         step.close()
@@ -299,8 +324,13 @@ class LibrariesTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "step")
             first = compile_mlp(directory=path)
-            with tmc.compile(helpers.MLP, batch=8, target=helpers.TARGET, threads=1, directory=path) as second, first:
-                self.assertEqual((first.inputs["label"].shape, second.inputs["label"].shape), ((BATCH,), (8,)))
+            with (
+                tmc.compile(helpers.MLP, batch=8, target=helpers.TARGET, threads=1, directory=path) as second,
+                first,
+            ):
+                self.assertEqual(
+                    (first.inputs["label"].shape, second.inputs["label"].shape), ((BATCH,), (8,))
+                )
                 for step, count in ((first, BATCH), (second, 8)):
                     step.init_random(1)
                     self.assertTrue(np.isfinite(step(**digits(count))))

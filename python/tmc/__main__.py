@@ -1,8 +1,8 @@
 """Runs the command tmc of this installation, or says where its parts are.
 
-    python -m tmc compile model.onnx --budget 12GiB
-    python -m tmc --cmake-dir       the directory of tmcConfig.cmake, for CMAKE_PREFIX_PATH
-    python -m tmc --program         the command itself
+python -m tmc compile model.onnx --budget 12GiB
+python -m tmc --cmake-dir       the directory of tmcConfig.cmake, for CMAKE_PREFIX_PATH
+python -m tmc --program         the command itself
 """
 
 from __future__ import annotations

@@ -65,7 +65,9 @@ def _of_torch(tensor: Any) -> Given:
     torch = sys.modules["torch"]
     values = tensor.detach()
     if values.layout is not torch.strided or values.is_meta:
-        raise TypeError("a tensor without values" if values.is_meta else f"a tensor of layout {values.layout}")
+        raise TypeError(
+            "a tensor without values" if values.is_meta else f"a tensor of layout {values.layout}"
+        )
     values = values.resolve_conj().resolve_neg().cpu()
     if values.dtype is torch.bfloat16:
         return Given(values.contiguous().view(torch.int16).numpy().view(np.uint16), is_bf16=True)

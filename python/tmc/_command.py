@@ -31,13 +31,11 @@ class Flag:
     takes_value: bool
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=None)  # One entry for each program and command.
 def _flags(path: str, command: str, _changed: float) -> Mapping[str, Flag]:
     text = subprocess.run([path, command, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
     found = re.findall(r"^  (--?)([\w-]+)(?: (\S.*?))?(?:  |$)", text, re.M)
-    return {
-        name: Flag(name, dashes + name, bool(value)) for dashes, name, value in found if name != "help"
-    }
+    return {name: Flag(name, dashes + name, bool(value)) for dashes, name, value in found if name != "help"}
 
 
 def flags_of(command: str) -> Mapping[str, Flag]:
@@ -182,7 +180,9 @@ def run(command: str, words: Sequence[str], progress: Optional[Progress] = None)
             return listener.outcome
     if listener.error is None or code < 0:
         raise DefectError(
-            f"tmc {command} was ended by signal {-code}" if code < 0 else f"tmc {command} ended with code {code}",
+            f"tmc {command} was ended by signal {-code}"
+            if code < 0
+            else f"tmc {command} ended with code {code}",
             listener.stray,
         )
     raise error_of_message(code, listener.error)

@@ -62,7 +62,12 @@ def cmake_directory() -> Path:
     Raises MachineError if this installation has no CMake package.
     """
     prefix = program().parent.parent
-    for place in (*sorted(prefix.glob("lib*/cmake/tmc")), *sorted(prefix.glob("lib/*/cmake/tmc")), prefix / "share/cmake/tmc", prefix):
+    for place in (
+        *sorted(prefix.glob("lib*/cmake/tmc")),
+        *sorted(prefix.glob("lib/*/cmake/tmc")),
+        prefix / "share/cmake/tmc",
+        prefix,
+    ):
         if (place / "tmcConfig.cmake").is_file():
             return place
     raise MachineError(f"the installation in '{prefix}' has no tmcConfig.cmake")

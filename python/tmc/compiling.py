@@ -42,7 +42,9 @@ def _model_file(model: object, example_inputs: Any, dynamic_dims: Any) -> Iterat
         yield _command.existing(os.fspath(model))
         return
     if example_inputs is None:
-        raise UsageError("a module needs example_inputs: a batch as its forward takes it, by name or in order")
+        raise UsageError(
+            "a module needs example_inputs: a batch as its forward takes it, by name or in order"
+        )
     with tempfile.TemporaryDirectory(prefix="tmc-") as place:
         name = type(model).__name__ + ".pt2"
         yield exporting.export(model, example_inputs, dynamic_dims=dynamic_dims, path=Path(place) / name)
@@ -82,7 +84,10 @@ def plan(
     Raises BudgetError with the smallest budget known to work, UnsupportedError with all nodes,
     BadInputError for a model at fault, UsageError for a wrong flag, with the nearest one.
     """
-    with _model_file(model, example_inputs, dynamic_dims) as path, tempfile.TemporaryDirectory(prefix="tmc-") as place:
+    with (
+        _model_file(model, example_inputs, dynamic_dims) as path,
+        tempfile.TemporaryDirectory(prefix="tmc-") as place,
+    ):
         report = Path(place) / "report.html"
         words = _words("plan", path, budget, flags)
         outcome = _command.run("plan", [*words, "--json", f"--report={report}"], progress)

@@ -79,12 +79,18 @@ def tokenizer(name: str) -> Tokenizer:
         try:
             import tokenizers
         except ImportError:
-            raise MachineError("a tokenizer.json needs the package tokenizers: pip install tokenizers") from None
+            raise MachineError(
+                "a tokenizer.json needs the package tokenizers: pip install tokenizers"
+            ) from None
         try:
             loaded = tokenizers.Tokenizer.from_file(os.fspath(file))
         except Exception as error:
             raise BadInputError(f"'{file}' is no tokenizer: {error}") from None
-        ends = [t for t in map(loaded.token_to_id, ("<|endoftext|>", "</s>", "<eos>", "[SEP]", "<|end_of_text|>")) if t is not None]
+        ends = [
+            t
+            for t in map(loaded.token_to_id, ("<|endoftext|>", "</s>", "<eos>", "[SEP]", "<|end_of_text|>"))
+            if t is not None
+        ]
         return Tokenizer(
             lambda text: loaded.encode(text, add_special_tokens=False).ids,
             loaded.get_vocab_size(),
@@ -94,13 +100,20 @@ def tokenizer(name: str) -> Tokenizer:
     try:
         import transformers
     except ImportError:
-        raise MachineError(f"there is no file '{name}', and names of the hub need transformers: pip install transformers") from None
+        raise MachineError(
+            f"there is no file '{name}', and names of the hub need transformers: pip install transformers"
+        ) from None
     try:
         hub: Any = transformers.AutoTokenizer.from_pretrained(name)
     except Exception as error:
-        raise BadInputError(f"there is no tokenizer '{name}': {str(error).splitlines()[0] if str(error) else type(error).__name__}") from None
+        raise BadInputError(
+            f"there is no tokenizer '{name}': {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        ) from None
     return Tokenizer(
-        lambda text: hub(text, add_special_tokens=False)["input_ids"], len(hub), hub.eos_token_id, _hash(json.dumps(sorted(hub.get_vocab().items())))
+        lambda text: hub(text, add_special_tokens=False)["input_ids"],
+        len(hub),
+        hub.eos_token_id,
+        _hash(json.dumps(sorted(hub.get_vocab().items()))),
     )
 
 
@@ -135,7 +148,12 @@ def _table_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     try:
         if path.suffix == ".parquet":
             table = arrow.parquet.ParquetFile(path)
-            yield from _with_columns(path, table.schema_arrow.names, columns, table.iter_batches(_BATCH_ROWS, columns=list(columns)))
+            yield from _with_columns(
+                path,
+                table.schema_arrow.names,
+                columns,
+                table.iter_batches(_BATCH_ROWS, columns=list(columns)),
+            )
             return
         with arrow.memory_map(os.fspath(path)) as source:
             try:
@@ -150,7 +168,9 @@ def _table_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
         raise BadInputError(f"can't read '{path}': {error}") from None
 
 
-def _with_columns(path: Path, there: Sequence[str], columns: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
+def _with_columns(
+    path: Path, there: Sequence[str], columns: Sequence[str], batches: Iterable[Any]
+) -> Iterator[Any]:
     for name in columns:
         if name not in there:
             raise BadInputError(f"'{path}' has no column '{name}'", [f"it has {', '.join(map(str, there))}"])
@@ -168,7 +188,9 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
     for number, row in enumerate(_lines(path), 1):
         for name in columns:
             if name not in row:
-                raise BadInputError(f"row {number} of '{path}' has no '{name}'", [f"it has {', '.join(map(str, row))}"])
+                raise BadInputError(
+                    f"row {number} of '{path}' has no '{name}'", [f"it has {', '.join(map(str, row))}"]
+                )
         yield [row[name] for name in columns]
 
 
@@ -233,7 +255,10 @@ class _Spool:
 def _gathering(out: Path) -> Iterator[_Place]:
     if not out.parent.is_dir():
         raise BadInputError(f"there is no directory '{out.parent}'")
-    with tempfile.TemporaryDirectory(prefix=".tmc-", dir=out.parent) as directory, contextlib.ExitStack() as opened:
+    with (
+        tempfile.TemporaryDirectory(prefix=".tmc-", dir=out.parent) as directory,
+        contextlib.ExitStack() as opened,
+    ):
         yield _Place(Path(directory), opened)
 
 
@@ -258,7 +283,9 @@ def _checked(tokens: Any, place: str, size: Optional[int]) -> Array:
         raise BadInputError(f"{place}: no list of whole numbers")
     most = 2**31 if size is None else size
     if array.min() < 0 or array.max() >= most:
-        raise BadInputError(f"{place}: token {array.min() if array.min() < 0 else array.max()} is outside of [0, {most})")
+        raise BadInputError(
+            f"{place}: token {array.min() if array.min() < 0 else array.max()} is outside of [0, {most})"
+        )
     return array.astype(np.int64)
 
 
@@ -274,7 +301,11 @@ class _Rows:
     def add(self, tokens: Array, labels: Array) -> None:
         """One row of at most `length` tokens."""
         lacking = self.length - len(tokens)
-        for name, values, filler in (("input_ids", tokens, self.filler), ("labels", labels, IGNORED), ("attention_mask", np.ones(len(tokens)), 0)):
+        for name, values, filler in (
+            ("input_ids", tokens, self.filler),
+            ("labels", labels, IGNORED),
+            ("attention_mask", np.ones(len(tokens)), 0),
+        ):
             self._spools[name].add(np.concatenate([values, np.full(lacking, filler)]))
         self.count += 1
 
@@ -283,7 +314,10 @@ class _Rows:
             shape = [self.count, self.length]
             weights.write_header(
                 file,
-                {n: (kind, shape, self.count * self.length * self._spools[n].dtype.itemsize) for n, (kind, _) in self.COLUMNS.items()},
+                {
+                    n: (kind, shape, self.count * self.length * self._spools[n].dtype.itemsize)
+                    for n, (kind, _) in self.COLUMNS.items()
+                },
                 metadata,
             )
             for spool in self._spools.values():
@@ -311,8 +345,13 @@ def _documents(paths: Sequence[Path], columns: Sequence[str], words: Optional[To
             labels = None
             if len(columns) > 1:
                 labels = np.asarray(row[1])
-                if labels.shape != tokens.shape or (labels.size and (labels.dtype.kind not in "iu" or labels.min() < IGNORED or labels.max() >= 2**31)):
-                    raise BadInputError(f"{place}: '{columns[1]}' has no label of 32 bits for each of {len(tokens)} tokens")
+                if labels.shape != tokens.shape or (
+                    labels.size
+                    and (labels.dtype.kind not in "iu" or labels.min() < IGNORED or labels.max() >= 2**31)
+                ):
+                    raise BadInputError(
+                        f"{place}: '{columns[1]}' has no label of 32 bits for each of {len(tokens)} tokens"
+                    )
             yield tokens, labels, True
 
 
@@ -325,7 +364,9 @@ def _write_stream(documents: Documents, out: Path, end: Optional[int], size: Opt
             if is_end and end is not None:
                 spool.add([end])
             if spool.count > _MOST_COUNTED:
-                raise BadInputError(f"more than {_MOST_COUNTED} tokens, which the header can't count: convert in parts")
+                raise BadInputError(
+                    f"more than {_MOST_COUNTED} tokens, which the header can't count: convert in parts"
+                )
         if not spool.count:
             raise BadInputError("there is nothing to write: the data has no tokens")
 
@@ -384,13 +425,16 @@ def _write_column(paths: Sequence[Path], column: str, out: Path) -> int:
                 except ValueError:
                     array = np.asarray("")
                 if array.dtype.kind not in "biuf" or (array.dtype.kind == "u" and array.max() >= 2**63):
-                    raise BadInputError(f"row {number} of '{path}': '{column}' holds no numbers, or lists of different lengths")
+                    raise BadInputError(
+                        f"row {number} of '{path}': '{column}' holds no numbers, or lists of different lengths"
+                    )
                 kind = "<f4" if array.dtype.kind == "f" else "<i8"
                 if spool is None:
                     spool, shape = _Spool(place, "column", kind), array.shape
                 if array.shape != shape or (kind == "<f4" and spool.dtype.kind != "f"):
                     raise BadInputError(
-                        f"row {number} of '{path}': '{column}' is {kind[1:]} {list(array.shape)}, and {spool.dtype.str[1:]} {list(shape)} in the first row"
+                        f"row {number} of '{path}': '{column}' is {kind[1:]} {list(array.shape)}, and "
+                        f"{spool.dtype.str[1:]} {list(shape)} in the first row"
                     )
                 spool.add(array)
                 count += 1
@@ -399,7 +443,9 @@ def _write_column(paths: Sequence[Path], column: str, out: Path) -> int:
         numbers = spool
 
         def write(file: BinaryIO) -> None:
-            np.lib.format.write_array_header_1_0(file, {"descr": numbers.dtype.str, "fortran_order": False, "shape": (count, *shape)})
+            np.lib.format.write_array_header_1_0(
+                file, {"descr": numbers.dtype.str, "fortran_order": False, "shape": (count, *shape)}
+            )
             numbers.copy_to(file)
 
         _publish(place, out, write)
@@ -433,7 +479,9 @@ def convert(
         return _write_column(inputs, columns[0], out)
     most = 1 if words is not None or out.suffix == ".bin" else 2
     if len(columns) > most or (words is None and not columns):
-        raise UsageError("give --tokenizer and at most one column of texts, or --columns with input_ids, and labels for .safetensors")
+        raise UsageError(
+            "give --tokenizer and at most one column of texts, or --columns with input_ids, and labels for .safetensors"
+        )
     end = words.end if words is not None else None
     documents = _documents(inputs, columns, words)
     if out.suffix == ".bin":
@@ -456,23 +504,39 @@ def convert(
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tmc.data", description="Converts data sets to files that the trainer reads.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tmc.data", description="Converts data sets to files that the trainer reads."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("convert", help="text, JSON Lines, Parquet or Arrow to .bin, .safetensors or .npy")
+    command = commands.add_parser(
+        "convert", help="text, JSON Lines, Parquet or Arrow to .bin, .safetensors or .npy"
+    )
     command.add_argument("inputs", metavar="IN", type=Path, nargs="+")
-    command.add_argument("-o", dest="out", metavar="OUT", type=Path, required=True, help="a .bin, .safetensors or .npy")
-    command.add_argument("--tokenizer", metavar="NAME", help="bytes, a tokenizer.json, a directory with one, or a name of the hub")
+    command.add_argument(
+        "-o", dest="out", metavar="OUT", type=Path, required=True, help="a .bin, .safetensors or .npy"
+    )
+    command.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="bytes, a tokenizer.json, a directory with one, or a name of the hub",
+    )
     command.add_argument("--pack", metavar="N", type=int, help="join documents, and cut rows of N tokens")
     command.add_argument("--pad", metavar="N", type=int, help="a row of N tokens for each document")
-    command.add_argument("--columns", metavar="NAME", nargs="+", default=[], help="columns by name (default: text)")
+    command.add_argument(
+        "--columns", metavar="NAME", nargs="+", default=[], help="columns by name (default: text)"
+    )
     given = parser.parse_args(arguments)
     try:
         words = tokenizer(given.tokenizer) if given.tokenizer else None
-        count = convert(given.inputs, given.out, words=words, pack=given.pack, pad=given.pad, columns=given.columns)
+        count = convert(
+            given.inputs, given.out, words=words, pack=given.pack, pad=given.pad, columns=given.columns
+        )
     except Error as error:
         return _report(error)
     except OSError as error:
-        return _report(MachineError(f"{error.strerror or error}" + (f": '{error.filename}'" if error.filename else "")))
+        return _report(
+            MachineError(f"{error.strerror or error}" + (f": '{error.filename}'" if error.filename else ""))
+        )
     except KeyboardInterrupt:
         return 130
     kind = "tokens" if given.out.suffix == ".bin" else "rows"

@@ -103,9 +103,7 @@ class UnsupportedError(Error):
 
     code = 4
 
-    def __init__(
-        self, message: str, notes: Sequence[str] = (), nodes: Sequence[Node] = ()
-    ) -> None:
+    def __init__(self, message: str, notes: Sequence[str] = (), nodes: Sequence[Node] = ()) -> None:
         super().__init__(message, notes)
         self.nodes = tuple(nodes)
 

@@ -64,7 +64,10 @@ def _separate(value: Any, seen: list[Any]) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     storage = value.untyped_storage()
-    if any(value is other or (storage.data_ptr() == other.untyped_storage().data_ptr() and storage.nbytes()) for other in seen):
+    if any(
+        value is other or (storage.data_ptr() == other.untyped_storage().data_ptr() and storage.nbytes())
+        for other in seen
+    ):
         value = value.clone()
     seen.append(value)
     return value
@@ -76,11 +79,15 @@ def _shapes(dims: Dims, names: Sequence[str], values: Mapping[str, Any], torch: 
     shapes: dict[str, Any] = {name: None for name in names}
     for name, axes in dims.items():
         if name not in shapes:
-            raise UsageError(f"dynamic_dims has '{name}', which is no input", [f"the inputs are {', '.join(names)}"])
+            raise UsageError(
+                f"dynamic_dims has '{name}', which is no input", [f"the inputs are {', '.join(names)}"]
+            )
         rank = getattr(values[name], "ndim", 0)
         for axis, dim in axes.items():
             if not isinstance(axis, int) or not 0 <= axis < rank or not str(dim).isidentifier():
-                raise UsageError(f"dynamic_dims of '{name}' has {axis!r}: {dim!r}, and takes an axis below {rank} with a name")
+                raise UsageError(
+                    f"dynamic_dims of '{name}' has {axis!r}: {dim!r}, and takes an axis below {rank} with a name"
+                )
             known.setdefault(dim, torch.export.Dim(dim))
         shapes[name] = {axis: known[dim] for axis, dim in axes.items()}
     return shapes
@@ -89,7 +96,11 @@ def _shapes(dims: Dims, names: Sequence[str], values: Mapping[str, Any], torch: 
 def _forward_names(module: Any, count: int) -> list[str]:
     import inspect
 
-    parameters = [p for p in inspect.signature(module.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = [
+        p
+        for p in inspect.signature(module.forward).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     if len(parameters) < count:
         raise UsageError(f"forward takes {len(parameters)} inputs in order, and the batch has {count}")
     return [p.name for p in parameters[:count]]
@@ -176,7 +187,15 @@ def dims_of(path: Path) -> Mapping[str, str]:
                 if info.filename.endswith("/" + _DIMS_MEMBER) and info.file_size <= _MOST_DIMS_BYTES:
                     fields = json.loads(archive.read(info))
                     return {str(name): str(dim) for name, dim in fields.items()}
-    except (OSError, ValueError, AttributeError, RecursionError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+    ):
         pass  # The compiler says why it can't read the file.
     return {}
 

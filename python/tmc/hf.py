@@ -55,7 +55,12 @@ _ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "use_cache": ((False, None), "training keeps no keys and values"),
 }
 # Optimizers with the same update, by transformers' name.
-_ADAMW = {"adamw_torch": "adamw", "adamw_torch_fused": "adamw", "adamw_8bit": "adamw8bit", "adamw_bnb_8bit": "adamw8bit"}
+_ADAMW = {
+    "adamw_torch": "adamw",
+    "adamw_torch_fused": "adamw",
+    "adamw_8bit": "adamw8bit",
+    "adamw_bnb_8bit": "adamw8bit",
+}
 
 
 def refused(args: Any) -> list[str]:
@@ -71,7 +76,9 @@ def refused(args: Any) -> list[str]:
     if args.world_size > 1 or args.n_gpu > 1:
         found.append(f"{max(args.world_size, args.n_gpu)} devices (a step has one)")
     elif args.device.type != "cpu":
-        found.append(f"use_cpu={args.use_cpu!r} (evaluation runs on the CPU; the step's device is the flag target)")
+        found.append(
+            f"use_cpu={args.use_cpu!r} (evaluation runs on the CPU; the step's device is the flag target)"
+        )
     return found
 
 
@@ -80,7 +87,11 @@ def optimizer_spec(args: Any, undecayed: list[str]) -> str:
     optim = str(getattr(args.optim, "value", args.optim))
     fields: dict[str, object] = {"weight_decay": repr(float(args.weight_decay))}
     if optim in _ADAMW:
-        fields.update(beta1=repr(float(args.adam_beta1)), beta2=repr(float(args.adam_beta2)), eps=repr(float(args.adam_epsilon)))
+        fields.update(
+            beta1=repr(float(args.adam_beta1)),
+            beta2=repr(float(args.adam_beta2)),
+            eps=repr(float(args.adam_epsilon)),
+        )
     else:
         fields["momentum"] = "0"
     if args.weight_decay and undecayed:
@@ -130,9 +141,21 @@ class Trainer(transformers.Trainer):
         **more: Any,
     ) -> None:
         args = args if args is not None else transformers.TrainingArguments("trainer_output")
-        found = refused(args) if "optimizer" not in (flags or {}) else [f for f in refused(args) if not f.startswith("optim=")]
-        found += [f"{name} (the step has its own)" for name in ("optimizers", "optimizer_cls_and_kwargs") if more.get(name) not in (None, (None, None))]
-        found += [f"{name} (put it into the model's forward)" for name in ("compute_loss_func",) if more.get(name) is not None]
+        found = (
+            refused(args)
+            if "optimizer" not in (flags or {})
+            else [f for f in refused(args) if not f.startswith("optim=")]
+        )
+        found += [
+            f"{name} (the step has its own)"
+            for name in ("optimizers", "optimizer_cls_and_kwargs")
+            if more.get(name) not in (None, (None, None))
+        ]
+        found += [
+            f"{name} (put it into the model's forward)"
+            for name in ("compute_loss_func",)
+            if more.get(name) is not None
+        ]
         if more.get("model_init") is not None or model is None:
             found.append("model_init (give the model)")
         if type(self).compute_loss is not transformers.Trainer.compute_loss:
@@ -140,10 +163,17 @@ class Trainer(transformers.Trainer):
         if found:
             raise UsageError("tmc.hf.Trainer can't honour " + "; ".join(found))
         super().__init__(
-            model=model, args=args, data_collator=data_collator, train_dataset=train_dataset, eval_dataset=eval_dataset, **more
+            model=model,
+            args=args,
+            data_collator=data_collator,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            **more,
         )
         self.step: Optional[Step] = None
-        self._compile_options: dict[str, Any] = dict(budget=budget, progress=progress, threads=threads, check_finite=check_finite)
+        self._compile_options: dict[str, Any] = dict(
+            budget=budget, progress=progress, threads=threads, check_finite=check_finite
+        )
         self._flags = dict(flags or {})
         self._waiting: list[dict[str, Any]] = []  # Batches of an unfinished accumulation.
         self._resume_from: Optional[Path] = None
@@ -176,9 +206,14 @@ class Trainer(transformers.Trainer):
         updates = args.gradient_accumulation_steps
         if len(data) % (batch * updates):
             raise UsageError(
-                f"tmc.hf.Trainer can't honour dataloader_drop_last=False: {len(data)} samples leave a smaller batch than "
+                f"tmc.hf.Trainer can't honour dataloader_drop_last=False: {len(data)} samples leave a smaller batch"
+                " than "
                 f"{batch} x {updates}",
-                ["give dataloader_drop_last=True" if updates == 1 else f"give a multiple of {batch * updates} samples"],
+                [
+                    "give dataloader_drop_last=True"
+                    if updates == 1
+                    else f"give a multiple of {batch * updates} samples"
+                ],
             )
 
     def _made_flags(self) -> dict[str, object]:
@@ -200,23 +235,32 @@ class Trainer(transformers.Trainer):
             self._resume_from = None
         return step
 
-    def training_step(self, model: Any, inputs: Mapping[str, Any], num_items_in_batch: Any = None) -> torch.Tensor:
+    def training_step(
+        self, model: Any, inputs: Mapping[str, Any], num_items_in_batch: Any = None
+    ) -> torch.Tensor:
         """Runs a step, at the last batch of an accumulation, and gives its loss; 0 before."""
         self._waiting.append({name: value for name, value in inputs.items() if torch.is_tensor(value)})
         if not self.accelerator.gradient_state.sync_gradients:
             return torch.zeros((), device=self.args.device)
         parts, self._waiting = self._waiting, []
         try:
-            batch = {name: torch.cat([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in parts[0]}
+            batch = {
+                name: torch.cat([part[name] for part in parts]) if len(parts) > 1 else parts[0][name]
+                for name in parts[0]
+            }
         except (KeyError, RuntimeError) as error:
-            raise BadInputError(f"the batches of an accumulation differ: {error}", ["pad all samples to one length"]) from None
+            raise BadInputError(
+                f"the batches of an accumulation differ: {error}", ["pad all samples to one length"]
+            ) from None
         if self.step is None:
             self.step = self._compile(batch)
         self.step.learning_rate = self._get_learning_rate()
         try:
             loss = self.step(**batch)
         except BadInputError as error:
-            raise BadInputError(error.message, [*error.notes, "each batch has the shapes of the first: pad to one length"]) from None
+            raise BadInputError(
+                error.message, [*error.notes, "each batch has the shapes of the first: pad to one length"]
+            ) from None
         self._model_is_current = False
         return torch.tensor(loss, device=self.args.device)
 
@@ -264,7 +308,9 @@ class Trainer(transformers.Trainer):
             return
         place = Path(checkpoint) / _CHECKPOINT
         if not place.is_dir():
-            raise BadInputError(f"'{checkpoint}' has no step to resume: save_only_model left it out, or another Trainer wrote it")
+            raise BadInputError(
+                f"'{checkpoint}' has no step to resume: save_only_model left it out, or another Trainer wrote it"
+            )
         if self.step is not None:
             self.step.load(place)
         else:

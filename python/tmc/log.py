@@ -35,11 +35,16 @@ def entries(path: Path) -> Iterator[Mapping[str, Any]]:
                     entry = json.loads(line)
                 except (ValueError, RecursionError):
                     if not line.endswith(b"\n"):
-                        print(f"tmc: warning: line {number} of '{path}' has no end and is left out", file=sys.stderr)
+                        print(
+                            f"tmc: warning: line {number} of '{path}' has no end and is left out",
+                            file=sys.stderr,
+                        )
                         return
                     entry = None
                 if not isinstance(entry, dict):
-                    raise BadInputError(f"line {number} of '{path}' is no object of JSON: it is no log of the trainer")
+                    raise BadInputError(
+                        f"line {number} of '{path}' is no object of JSON: it is no log of the trainer"
+                    )
                 yield entry
     except OSError as error:
         raise BadInputError(f"can't read '{path}': {error.strerror}") from None
@@ -65,7 +70,12 @@ def write_csv(path: Path, out: TextIO) -> None:
     writer = csv.DictWriter(out, list(columns), lineterminator="\n")
     writer.writeheader()
     for entry in entries(path):
-        writer.writerow({name: json.dumps(value) if isinstance(value, (dict, list)) else value for name, value in entry.items()})
+        writer.writerow(
+            {
+                name: json.dumps(value) if isinstance(value, (dict, list)) else value
+                for name, value in entry.items()
+            }
+        )
 
 
 # Event files. Source: the record format of TensorFlow (lib/io/record_writer.h) and its messages
@@ -110,7 +120,10 @@ def _event(seconds: float, step: int, scalars: Sequence[tuple[str, float]] = (),
     text = b"\x09" + struct.pack("<d", seconds)
     if version:
         return text + _field(3, version.encode())
-    values = b"".join(_field(1, _field(1, tag.encode()) + b"\x15" + struct.pack("<f", _narrow(value))) for tag, value in scalars)
+    values = b"".join(
+        _field(1, _field(1, tag.encode()) + b"\x15" + struct.pack("<f", _narrow(value)))
+        for tag, value in scalars
+    )
     return text + b"\x10" + _varint(step) + _field(5, values)
 
 

@@ -34,7 +34,9 @@ class Record(Mapping[str, Any]):
                 return self._fields[name]
             except KeyError:
                 pass
-        raise AttributeError(f"a plan has no '{name}'; it has {', '.join(sorted(self.__dict__.get('_fields', ())))}")
+        raise AttributeError(
+            f"a plan has no '{name}'; it has {', '.join(sorted(self.__dict__.get('_fields', ())))}"
+        )
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._fields]
@@ -61,7 +63,9 @@ class Plan(Record):
     warnings: the compiler's, in its order.
     """
 
-    def __init__(self, fields: Mapping[str, Any], report: Optional[str] = None, warnings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, fields: Mapping[str, Any], report: Optional[str] = None, warnings: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(fields)
         self._report = report
         self.warnings = warnings
@@ -82,7 +86,9 @@ class Plan(Record):
         return cls(fields, report.read_text(encoding="utf-8") if report.is_file() else None)
 
     @classmethod
-    def of_json(cls, text: Union[str, bytes], report: Optional[str] = None, warnings: tuple[str, ...] = ()) -> "Plan":
+    def of_json(
+        cls, text: Union[str, bytes], report: Optional[str] = None, warnings: tuple[str, ...] = ()
+    ) -> "Plan":
         """The plan of the text of a plan.json."""
         return cls(json.loads(text), report, warnings)
 

@@ -64,9 +64,10 @@ class Statistics:
 
     arena_bytes: planned bytes of the device. high_water_bytes: its pages that were touched.
     allocations: blocks of more than 1 KiB outside of it, in the last step; the largest has
-    largest_allocation_bytes. Only the trainer's program counts them. steps: done so far, resumed ones included. grad_norm: of the last
-    step. loss_scale: of the next one. skipped_steps: with gradients that weren't finite.
-    saturations: of 8-bit codes.
+    largest_allocation_bytes. Only the trainer's program counts them.
+    steps: done so far, resumed ones included. last_step_seconds: of wall time.
+    grad_norm: of the last step. loss_scale: of the next one.
+    skipped_steps: with gradients that weren't finite. saturations: of 8-bit codes.
     """
 
     arena_bytes: int
@@ -187,7 +188,9 @@ class Step:
         if not isinstance(name, str) or not isinstance(identity, str) or os.path.basename(name) != name:
             raise BadInputError(f"'{self.directory}' has a plan without a library: compile with emit='lib'")
         if threads < 0 or seed < 0 or seed >= 2**64:
-            raise UsageError(f"threads={threads}, seed={seed}: neither may be negative, and a seed has 64 bits")
+            raise UsageError(
+                f"threads={threads}, seed={seed}: neither may be negative, and a seed has 64 bits"
+            )
         library = Library(self.directory / name)
         options = Options()
         library.options_init(ctypes.byref(options))
@@ -437,7 +440,9 @@ class Step:
         if faults:
             more = len(faults) - 4
             raise BadInputError(
-                "the module isn't of the step's model: " + "; ".join(faults[:4]) + (f"; and {more} more" if more > 0 else "")
+                "the module isn't of the step's model: "
+                + "; ".join(faults[:4])
+                + (f"; and {more} more" if more > 0 else "")
             )
         module.load_state_dict(state)
 
@@ -467,7 +472,8 @@ class Step:
         """
         if hasattr(self._source, "peft_config"):
             raise UsageError(
-                "a model of PEFT writes its adapter by itself", ["call step.load_into(model), then model.save_pretrained(directory)"]
+                "a model of PEFT writes its adapter by itself",
+                ["call step.load_into(model), then model.save_pretrained(directory)"],
             )
         most = weights.size_of(max_shard_size)
         place = Path(directory)

@@ -60,6 +60,7 @@ def header(path: Path) -> tuple[dict[str, Entry], dict[str, str]]:
 
     Raises BadInputError if the file isn't there, or is no sound safetensors file.
     """
+
     def bad(why: str) -> BadInputError:
         return BadInputError(f"'{path}' is no sound safetensors file: {why}")
 
@@ -111,7 +112,9 @@ def read(path: Path) -> Iterator[tuple[str, Array]]:
         yield name, bf16_to_f32(storage) if entry.dtype == "BF16" else storage
 
 
-def write_header(file: BinaryIO, entries: Mapping[str, tuple[str, Sequence[int], int]], metadata: Mapping[str, str]) -> None:
+def write_header(
+    file: BinaryIO, entries: Mapping[str, tuple[str, Sequence[int], int]], metadata: Mapping[str, str]
+) -> None:
     """Writes the header for tensors (type, shape, bytes), which follow in this order."""
     fields: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
@@ -178,7 +181,9 @@ def as_one_file(path: Path) -> Iterator[Path]:
         entries, _ = header(shard_path)
         for name in wanted:
             if name not in entries:
-                raise BadInputError(f"'{path}' looks for '{name}' in '{shard_path.name}', which doesn't have it")
+                raise BadInputError(
+                    f"'{path}' looks for '{name}' in '{shard_path.name}', which doesn't have it"
+                )
             parts.append((shard_path, name, entries[name]))
     with tempfile.TemporaryDirectory(prefix="tmc-") as place:
         whole = Path(place) / MODEL_FILE
@@ -186,7 +191,17 @@ def as_one_file(path: Path) -> Iterator[Path]:
         yield whole
 
 
-_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_UNITS = {
+    "": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 
 
 def size_of(size: Union[int, str]) -> int:
@@ -263,7 +278,11 @@ def replacing(directory: Path) -> Iterator[Path]:
             fresh = {path.name for path in new}
             for path in new:
                 os.replace(path, directory / path.name)
-            for old in (*directory.glob("model-*-of-*.safetensors"), directory / MODEL_FILE, directory / INDEX_FILE):
+            for old in (
+                *directory.glob("model-*-of-*.safetensors"),
+                directory / MODEL_FILE,
+                directory / INDEX_FILE,
+            ):
                 if old.name not in fresh:
                     old.unlink(missing_ok=True)
     except BaseException as error:
@@ -310,7 +329,8 @@ def copy_companions(source: object, target: Path, dtype: Optional[str]) -> None:
     config.save_pretrained(os.fspath(target))
     can_generate = getattr(source, "can_generate", None)
     if callable(can_generate) and can_generate():
-        getattr(source, "generation_config").save_pretrained(os.fspath(target))
+        generation: Any = getattr(source, "generation_config", None)
+        generation.save_pretrained(os.fspath(target))
     origin = getattr(config, "_name_or_path", "")
     if origin and os.path.isdir(origin):
         _copy(TOKENIZERS, Path(origin), target)
