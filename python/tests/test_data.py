@@ -134,8 +134,8 @@ class ConvertTest(unittest.TestCase):
     def test_memory_is_bounded(self) -> None:
         path = self.place / "large.txt"
         with open(path, "w") as file:
-            for _ in range(300):
-                file.write("a line of forty characters, more or less\n" * 5_000)  # 60 MB in all.
+            for _ in range(100):
+                file.write("a line of forty characters, more or less\n" * 5_000)  # 20 MB in all.
         program = (
             "import resource, sys; sys.path.insert(0, sys.argv[1]); from tmc import data\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
@@ -147,8 +147,9 @@ class ConvertTest(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLess(int(done.stdout) * 1024, 200 << 20)
-        self.assertGreater((self.place / "out.safetensors").stat().st_size, 400 << 20)
+        # All tokens at once would take 160 MB as integers of 64 bits.
+        self.assertLess(int(done.stdout) * 1024, 120 << 20)
+        self.assertGreater((self.place / "out.safetensors").stat().st_size, 150 << 20)
 
     def test_data_at_fault(self) -> None:
         out = self.place / "out.safetensors"

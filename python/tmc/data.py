@@ -299,15 +299,15 @@ class _Rows:
         self._spools = {name: _Spool(place, name, dtype) for name, (_, dtype) in self.COLUMNS.items()}
 
     def add(self, tokens: Array, labels: Array) -> None:
-        """One row of at most `length` tokens."""
-        lacking = self.length - len(tokens)
+        """As many rows as the tokens fill; the last one is filled up."""
+        lacking = -len(tokens) % self.length
         for name, values, filler in (
             ("input_ids", tokens, self.filler),
             ("labels", labels, IGNORED),
             ("attention_mask", np.ones(len(tokens)), 0),
         ):
             self._spools[name].add(np.concatenate([values, np.full(lacking, filler)]))
-        self.count += 1
+        self.count += (len(tokens) + lacking) // self.length
 
     def publish(self, place: _Place, out: Path, metadata: Mapping[str, str]) -> None:
         def write(file: BinaryIO) -> None:
@@ -337,7 +337,9 @@ def _documents(paths: Sequence[Path], columns: Sequence[str], words: Optional[To
         if words is not None:
             column = columns[0] if columns else "text"
             for text, is_end in _texts(path, column):
-                yield _checked(list(words.encode(text)), f"'{path}'", words.size), None, is_end
+                encoded = words.encode(text)
+                tokens = np.frombuffer(encoded, np.uint8) if isinstance(encoded, bytes) else list(encoded)
+                yield _checked(tokens, f"'{path}'", words.size), None, is_end
             continue
         for number, row in enumerate(_rows(path, columns), 1):
             place = f"row {number} of '{path}'"
@@ -387,8 +389,7 @@ def _pack(rows: _Rows, documents: Documents, end: Optional[int]) -> None:
         held = np.concatenate([held, tokens, np.array(tail, np.int64)])
         marks = np.concatenate([marks, tokens if labels is None else labels, np.array(tail, np.int64)])
         full = len(held) // rows.length * rows.length
-        for start in range(0, full, rows.length):
-            rows.add(held[start : start + rows.length], marks[start : start + rows.length])
+        rows.add(held[:full], marks[:full])
         held, marks = held[full:], marks[full:]
     if len(held):
         rows.add(held, marks)
