@@ -91,6 +91,22 @@ class TrainerTest(unittest.TestCase):
         )
         self.assertEqual(two.step.plan.micro_batches, 2)
 
+    def test_bf16_is_the_steps_precision(self) -> None:
+        two = self.trainer(self.arguments(bf16=True))
+        losses = self.losses(two)
+        self.assertEqual(two.step.plan.precision.asked, "bf16")
+        wide = self.losses(self.trainer(self.arguments(), transformers.Trainer))
+        self.assertNotEqual(losses, wide)
+        for one, other in zip(losses, wide):
+            self.assertLess(abs(one - other), 2**-8 * other)  # A rounding of bf16.
+        self.assertIsNotNone(two.model._original_forward)  # Evaluation keeps its autocast.
+        self.assertNotEqual(two.model.forward, two.model._original_forward)
+
+    def test_an_optimizer_of_eight_bits(self) -> None:
+        trainer = self.trainer(self.arguments(max_steps=2, optim="adamw_bnb_8bit"))
+        self.assertTrue(trainer._made_flags()["optimizer"].startswith("adamw8bit("))
+        self.assertEqual(len(self.losses(trainer)), 2)
+
     def test_sgd(self) -> None:
         more = dict(optim="sgd", weight_decay=0.0, max_grad_norm=0.0, learning_rate=0.1)
         self.compare(

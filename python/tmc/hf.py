@@ -17,9 +17,10 @@ are one call of a compiled step. Evaluation runs in PyTorch on the CPU, from the
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 import torch
 import transformers
@@ -99,6 +100,20 @@ def optimizer_spec(args: Any, undecayed: list[str]) -> str:
     if args.max_grad_norm and args.max_grad_norm > 0:
         fields["clip"] = repr(float(args.max_grad_norm))
     return f"{_ADAMW.get(optim, 'sgd')}({','.join(f'{name}={value}' for name, value in fields.items())})"
+
+
+@contextlib.contextmanager
+def _without_autocast(model: Any) -> Iterator[None]:
+    """The forward of the model without the autocast that accelerate puts around it for bf16: the
+    flag `precision` says which products are narrow."""
+    wrapped, plain = model.forward, getattr(model, "_original_forward", None)
+    if plain is not None:
+        model.forward = plain
+    try:
+        yield
+    finally:
+        if plain is not None:
+            model.forward = wrapped
 
 
 class _RateHolder(torch.optim.Optimizer):
@@ -229,7 +244,8 @@ class Trainer(transformers.Trainer):
 
     def _compile(self, batch: dict[str, Any]) -> Step:
         options: dict[str, Any] = {**self._compile_options, **self._made_flags()}
-        step = compile(self.model, batch, seed=self.args.seed, **options)
+        with _without_autocast(self.model):
+            step = compile(self.model, batch, seed=self.args.seed, **options)
         if self._resume_from is not None:
             step.load(self._resume_from)
             self._resume_from = None
