@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,3 +104,13 @@ class CmakeDirectoryTest(unittest.TestCase):
                 (Path(prefix) / place).mkdir(parents=True)
                 (Path(prefix) / place / "tmcConfig.cmake").write_text("")
                 self.assertEqual(_install.cmake_directory(), (Path(prefix) / place).resolve())
+
+
+class VersionTest(unittest.TestCase):
+    def test_there_is_one_version(self) -> None:
+        project = re.search(
+            r"^project\(tmc VERSION ([\d.]+)", (helpers.ROOT / "CMakeLists.txt").read_text(), re.M
+        )
+        package = re.search(r'^version = "([\d.]+)"', (helpers.ROOT / "pyproject.toml").read_text(), re.M)
+        assert project and package
+        self.assertEqual({project.group(1), package.group(1)}, {tmc.__version__})
