@@ -20,9 +20,11 @@ class PageTest(unittest.TestCase):
     def check(self, code: str, output: str) -> None:
         lacking = [
             m
-            for m in ("torch", "transformers")
+            for m in ("torch", "transformers", "peft")
             if re.search(rf"^(from|import) .*\b{m}\b", code, re.M) and not helpers.has(m)
         ]
+        if "TrainingArguments" in code and not helpers.has("accelerate"):
+            lacking.append("accelerate")
         if lacking:
             self.skipTest("no " + ", ".join(lacking))
         with tempfile.TemporaryDirectory() as place:
