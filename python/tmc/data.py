@@ -9,7 +9,7 @@ two need the package pyarrow. The name of OUT says the result:
                       vocabulary. A token of the tokenizer's end of text stands behind each document.
     OUT.safetensors   rows of N tokens: input_ids, labels and attention_mask. `--pack N` joins the
                       documents and cuts rows out of them; `--pad N` makes a row of each document,
-                      cut at N. Where a row isn't full, labels are -100 and attention_mask is 0.
+                      cut at N. If a row isn't full, labels are -100 and attention_mask is 0 at its end.
     OUT.npy           one column of numbers, or of lists of one length.
 
 The column `text` of JSON Lines, Parquet and Arrow is tokenized, or the one that --columns names.

@@ -462,9 +462,9 @@ class Step:
         """Writes a directory that `from_pretrained` of transformers reads.
 
         It holds model.safetensors, or shards of at most `max_shard_size` bytes (an integer, or a
-        text with KB, MB, GB, KiB, MiB or GiB) with model.safetensors.index.json. Where the step's
-        model came from an object or a directory with config.json, generation_config.json or a
-        tokenizer, those are written, too.
+        text with KB, MB, GB, KiB, MiB or GiB) with model.safetensors.index.json. If the
+        step's model came from an object or a directory with config.json, generation_config.json
+        or a tokenizer, those are written, too.
 
         dtype: as of `save_weights`.
         tokenizer: an object with save_pretrained, to be written as well.
