@@ -92,6 +92,8 @@ typedef struct tmc_tensor {
   int64_t dims[8];
   int64_t bytes;
   int32_t trainable;
+  int32_t fed; /* 1: the step writes it: the learning rate, seeds, numbers of
+                  samples. Each other batch and scalar tensor is an input. */
 } tmc_tensor;
 
 typedef struct tmc_statistics {

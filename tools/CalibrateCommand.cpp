@@ -1,13 +1,10 @@
 #include "tools/CalibrateCommand.h"
 
-#include "compiler/support/Escape.h"
-#include "driver/pipeline/Compile.h"
+#include "driver/pipeline/Messages.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <unistd.h>
 
 using namespace tmc;
 
@@ -62,14 +59,13 @@ int CalibrateCommand::run() {
   options.rounds = rounds;
   options.fileDirectory = nvme;
   options.patienceSeconds = patience;
-  options.progress = isatty(2);
+  options.progress = isProgressSeen();
   Expected<Calibration> done = calibrate(options);
   if (!done)
     return fail(done.failure());
   if (auto written = writeTarget(output, targetToJson(done->target)); !written)
     return fail(written.failure());
-  llvm::errs() << visible(done->target.name + "\n" + calibrationTable(*done) +
-                          "  wrote " + output +
-                          "; use it with --target=" + output + "\n");
+  summarize(done->target.name + "\n" + calibrationTable(*done) + "  wrote " +
+            output + "; use it with --target=" + output + "\n");
   return 0;
 }

@@ -1,6 +1,6 @@
 #include "tools/CommandLine.h"
 
-#include "driver/pipeline/Compile.h"
+#include "driver/pipeline/Messages.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -131,8 +131,29 @@ static std::optional<int> look(ArrayRef<char *> arguments,
   return std::nullopt;
 }
 
+/// Sets the format of messages by the last `--messages`. A value that isn't a
+/// format is the caller's to refuse.
+static void chooseMessages(ArrayRef<char *> arguments) {
+  constexpr StringLiteral kFlag = "messages";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    StringRef argument = arguments[i];
+    if (argument == "--")
+      return;
+    if (!argument.starts_with("-"))
+      continue;
+    auto [name, value] = argument.ltrim('-').split('=');
+    if (name != kFlag)
+      continue;
+    if (!argument.contains('='))
+      value = i + 1 < arguments.size() ? arguments[i + 1] : "";
+    setMessageFormat(value == "json" ? MessageFormat::Json
+                                     : MessageFormat::Text);
+  }
+}
+
 std::optional<int> tmc::parseCommandLine(int argc, char **argv,
                                          const Program &program) {
+  chooseMessages(ArrayRef(argv, argc).drop_front());
   StringRef first = argc > 1 ? argv[1] : "";
   if (first.empty()) {
     printOverview(errs(), program);

@@ -6,6 +6,9 @@
 //     tmc compile model.onnx --budgt 1GiB
 //     tmc: error: unknown flag '--budgt'
 //     tmc: note: did you mean '--budget'?
+//
+// `--messages=json` counts wherever it stands, so that a mistake before it is
+// reported as JSON, too.
 
 #ifndef TMC_TOOLS_COMMANDLINE_H
 #define TMC_TOOLS_COMMANDLINE_H

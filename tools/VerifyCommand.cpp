@@ -1,13 +1,11 @@
 #include "tools/VerifyCommand.h"
 
 #include "compiler/support/Escape.h"
-#include "driver/pipeline/Compile.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/verify/Verify.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <unistd.h>
 
 using namespace tmc;
 
@@ -25,7 +23,7 @@ int VerifyCommand::run() {
   options.threads = threads;
   options.weights = weights;
   options.data.assign(data.begin(), data.end());
-  options.progress = isatty(2);
+  options.progress = isProgressSeen();
   Expected<VerifyReport> done = verifyStep(options);
   if (!done) {
     report(done.failure());

@@ -2,7 +2,7 @@
 
     python3 tools/check.py --build build [--only SUITE ...] [--full]
 
-Suites: format, rules, tidy, unit, lit, ctest, install, golden, steps, emulated, fuzz.
+Suites: format, rules, tidy, unit, lit, ctest, install, golden, steps, emulated, fuzz, python.
 Kernels and goldens run twice: as this build was configured, and as a processor with
 AVX2 would run them. A suite of UNREAD that passed in this build folder runs again when
 something changes that it depends on (tools/verdicts.py); --full runs all. The closing
@@ -616,11 +616,17 @@ def check_fuzz(tally, build):
         tally.test("fuzz", done.returncode == 0, done.stdout[-6000:])
 
 
+def check_python(tally, build):
+    """The package for Python; TMC_PYTHON names an interpreter with numpy, torch and
+    transformers, where that of this program lacks them."""
+    rows_of(tally, "python", "python/tests/run.py", build, "--tmc", os.path.join(build, "bin", "tmc"))
+
+
 # In the order in which they start: the longest first, after what says something at once.
 SUITES = [("format", check_format), ("rules", check_rules), ("steps", check_steps),
           ("golden", check_golden), ("emulated", check_emulated), ("unit", check_unit),
           ("ctest", check_ctest), ("lit", check_lit), ("tidy", check_tidy),
-          ("fuzz", check_fuzz), ("install", check_install)]
+          ("fuzz", check_fuzz), ("install", check_install), ("python", check_python)]
 # Suites with verdicts that are kept, and the folders and files that each doesn't read. A
 # folder of sources is read through programs, which count by themselves.
 BUILT = ["compiler", "dialects", "passes", "frontends"]

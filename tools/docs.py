@@ -217,6 +217,10 @@ This page holds the help of each command as the command prints it.
 - `TARGET` in this page is the default target of the installation: `cuda:sm_90`, or the card of this machine, where cmake found a CUDA
   toolkit, else `cpu`.
 - Standard output has data alone. Messages and progress go to standard error.
+- With `--messages=json` each message is one JSON object on one line. It has a `kind` (`error`, `warning`, `note`,
+  `progress` or `summary`) and a `message`. An error also has the exit `code`, its `notes`, its `numbers` by name
+  (bytes end in `_bytes`) and the unsupported `nodes`, each with `op`, `name`, `line` and `reason`. An error is
+  the last line.
 
 ## Exit codes
 

@@ -5,6 +5,7 @@
 #include "driver/pipeline/Config.h"
 #include "driver/pipeline/Doctor.h"
 #include "driver/pipeline/Interrupt.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/pipeline/OutOfMemory.h"
 #include "driver/pipeline/OutputDirectory.h"
 #include "driver/pipeline/Show.h"
@@ -420,7 +421,7 @@ Expected<void> ModelFlags::readOutput(CompileOptions &options) {
     options.depfile = dependFile.empty() ? stem + ".d" : dependFile.getValue();
   }
   options.depfileTargets = {dependTargets.begin(), dependTargets.end()};
-  options.progress = isatty(2);
+  options.progress = isProgressSeen();
   return {};
 }
 
@@ -476,6 +477,20 @@ int main(int argc, char **argv) {
   cl::SubCommand doctor{"doctor", "what is missing on this machine"};
   CalibrateCommand calibrate;
   MergeCommand merge;
+  // parseCommandLine obeys it before it reports the first mistake.
+  cl::opt<std::string> messages{
+      "messages",
+      cl::init("text"),
+      cl::value_desc("FORMAT"),
+      cl::desc("text (default), or json: standard error has one JSON object\n"
+               "                          a line"),
+      cl::sub(flags.compile),
+      cl::sub(flags.plan),
+      cl::sub(flags.explain),
+      cl::sub(verify.command),
+      cl::sub(calibrate.command),
+      cl::sub(merge.command),
+      cl::cat(flags.category)};
   const Command commands[] = {
       {&flags.compile, "MODEL [flags]", 1,
        "compile a model into a training step that fits"},
@@ -498,6 +513,9 @@ int main(int argc, char **argv) {
       commands};
   if (std::optional<int> code = parseCommandLine(argc, argv, program))
     return *code;
+  if (messages != "text" && messages != "json")
+    return finish(
+        Failure::usage("--messages=" + messages + " is none of text, json"));
   if (verify.command)
     return guarded([&] { return verify.run(); });
   if (doctor)

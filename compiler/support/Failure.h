@@ -3,11 +3,15 @@
 // A failure carries the exit code that `tmc` ends with, one message (lower
 // case, no full stop, with quantities) and notes that give the place, in the
 // model's own names. A failure is a value: only the command prints it.
+//
+// Programs get the same facts without a sentence to take apart: quantities by
+// name, and the parts of the model that aren't supported.
 
 #ifndef TMC_COMPILER_SUPPORT_FAILURE_H
 #define TMC_COMPILER_SUPPORT_FAILURE_H
 
 #include <cassert>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,10 +30,23 @@ enum class FailureKind : int {
   World = 74,      ///< A file can't be opened or read.
 };
 
+/// A part of the model that a failure is about, in the model's own names. An
+/// empty field is unknown.
+struct FailurePlace {
+  std::string op;     ///< The operator.
+  std::string name;   ///< The name of the node.
+  std::string line;   ///< The line of the user's program: "model.py:12".
+  std::string reason; ///< The unsupported part; empty: all of it.
+};
+
 struct Failure {
   FailureKind kind = FailureKind::Input;
   std::string message;
   std::vector<std::string> notes;
+  /// The quantities of the message, by name; names of bytes end in "_bytes".
+  std::vector<std::pair<std::string, int64_t>> numbers = {};
+  /// All unsupported parts of the model, as many as there are.
+  std::vector<FailurePlace> places = {};
 
   int exitCode() const { return static_cast<int>(kind); }
   Failure &&note(std::string text) && {

@@ -8,6 +8,7 @@
 #include "driver/calibrate/ProfileLaunches.h"
 #include "driver/pipeline/Compile.h"
 #include "driver/pipeline/Folder.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/pipeline/SystemMemory.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -101,7 +102,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   llvm::scope_exit clean([&] { sys::fs::remove_directories(directory); });
   auto say = [&](const std::string &what) {
     if (options.progress)
-      errs() << "\r\033[K" << visible(what);
+      showProgress(what);
   };
   // The checks of `fit` come before the minute of measuring.
   MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,

@@ -8,31 +8,17 @@
 #include "driver/pipeline/Config.h"
 #include "driver/pipeline/Depfile.h"
 #include "driver/pipeline/HostCompiler.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/pipeline/OutputDirectory.h"
+#include "driver/pipeline/RunPasses.h"
 #include "driver/pipeline/Sweep.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <unistd.h>
-
 using namespace mlir;
 using namespace tmc;
-
-static bool isColoured() { return isatty(2) && !getenv("NO_COLOR"); }
-
-void tmc::report(const Failure &failure) {
-  llvm::raw_ostream &os = llvm::errs();
-  os << "tmc: " << (isColoured() ? "\033[31merror:\033[0m " : "error: ")
-     << visible(failure.message) << "\n";
-  for (const std::string &note : failure.notes)
-    os << "tmc: note: " << visible(note) << "\n";
-}
-
-void tmc::warn(const std::string &message) {
-  llvm::errs() << "tmc: warning: " << visible(message) << "\n";
-}
 
 /// Facts of a compiled step that the emitted sources contain.
 static EmitOptions emitOptions(const Compiled &compiled) {
@@ -138,12 +124,15 @@ static Expected<void> link(const Compiled &compiled,
   ObjectCache cache =
       ObjectCache::open(options.useCache ? ObjectCache::userDirectory() : "");
   if (!cache.warning().empty())
-    llvm::errs() << "tmc: note: " << visible(cache.warning()) << "\n";
-  return compileStep(
+    note(cache.warning());
+  showProgress(options, "link ...");
+  Expected<void> done = compileStep(
       installation, compiled.forward->device, pieces,
       {directory.staged(libraryOf(options.name)), directory.scratch(exports),
        options.emit == Artifact::Exe ? directory.staged("train") : ""},
       cache);
+  showProgress(options, "");
+  return done;
 }
 
 /// The depfile's rule: all written files, and the files that they depend on.
@@ -261,13 +250,12 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
       return done;
   if (options.quiet)
     return {};
-  llvm::errs() << visible(planTable(plannedOf(compiled)) + "  wrote " +
-                          *output + "/\n");
+  summarize(planTable(plannedOf(compiled)) + "  wrote " + *output + "/\n");
   if (const WeightSources *weights = compiled.forward->weights.get();
       weights && !weights->missing.empty())
-    llvm::errs() << "tmc: note: the values of " << weights->missing.size()
-                 << " of " << compiled.forward->values.size()
-                 << " tensors aren't here: " << visible(weights->why)
-                 << "; train with --weights FILE or --init random:SEED\n";
+    note("the values of " + std::to_string(weights->missing.size()) + " of " +
+         std::to_string(compiled.forward->values.size()) +
+         " tensors aren't here: " + weights->why +
+         "; train with --weights FILE or --init random:SEED");
   return {};
 }

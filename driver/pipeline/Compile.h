@@ -11,10 +11,6 @@ namespace tmc {
 /// output and a summary on standard error.
 Expected<void> compileModel(const CompileOptions &options);
 
-/// Prints `failure` on standard error, as `tmc: error: ...` and its notes.
-void report(const Failure &failure);
-void warn(const std::string &message);
-
 } // namespace tmc
 
 #endif // TMC_DRIVER_PIPELINE_COMPILE_H

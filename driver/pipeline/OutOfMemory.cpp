@@ -2,6 +2,7 @@
 
 #include "compiler/support/Failure.h"
 #include "driver/pipeline/Interrupt.h"
+#include "driver/pipeline/Messages.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -18,8 +19,15 @@ static void endWithoutMemory(void *, const char *, bool) {
   struct rlimit limit = {};
   bool isLimited =
       getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  const bool isJson = tmc::messageFormat() == tmc::MessageFormat::Json;
   int length =
-      isLimited
+      isJson
+          ? std::snprintf(text, sizeof text,
+                          "{\"code\":%d,\"kind\":\"error\",\"message\":\"out "
+                          "of memory\",\"nodes\":[],\"notes\":[],"
+                          "\"numbers\":{}}\n",
+                          int(tmc::FailureKind::World))
+      : isLimited
           ? std::snprintf(text, sizeof text,
                           "tmc: error: out of memory\n"
                           "tmc: note: this process may have %.2f GiB "

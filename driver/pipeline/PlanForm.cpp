@@ -328,6 +328,12 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
   Failure failure{FailureKind::OverBudget,
                   "the step doesn't fit the budget of " + text(budget),
                   {}};
+  failure.numbers = {
+      {"budget_bytes", budget},
+      {"impossible_below_bytes", plan.record.impossibleBelowBytes}};
+  if (plan.record.smallestFoundBytes >= 0)
+    failure.numbers.emplace_back("smallest_found_bytes",
+                                 plan.record.smallestFoundBytes);
   failure.notes.push_back(
       "the smallest budget for which a plan is known is " +
       (plan.record.smallestFoundBytes < 0

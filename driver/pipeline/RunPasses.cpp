@@ -1,7 +1,7 @@
 #include "driver/pipeline/RunPasses.h"
 
-#include "compiler/support/Escape.h"
 #include "dialects/interfaces/Fault.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/pipeline/PlantDefect.h"
 #include "driver/pipeline/Reproducer.h"
 #include "passes/Passes.h"
@@ -15,23 +15,27 @@ using namespace tmc;
 
 void tmc::showProgress(const CompileOptions &options, const std::string &what) {
   if (options.progress)
-    fprintf(stderr, "\r\033[K%s", visible(what).c_str());
+    showProgress(what);
 }
 
-/// The location of a diagnostic, in the model's own names.
-static std::string describe(Location loc) {
-  std::string name, line;
+/// The location of a diagnostic, in the model's own names: name and line.
+static FailurePlace placeOf(Location loc) {
+  FailurePlace place;
   loc->walk([&](Location part) {
-    if (auto named = dyn_cast<NameLoc>(part); named && name.empty())
-      name = named.getName().str();
-    if (auto file = dyn_cast<FileLineColLoc>(part); file && line.empty())
-      line = llvm::sys::path::filename(file.getFilename()).str() + ":" +
-             std::to_string(file.getLine());
+    if (auto named = dyn_cast<NameLoc>(part); named && place.name.empty())
+      place.name = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(part); file && place.line.empty())
+      place.line = llvm::sys::path::filename(file.getFilename()).str() + ":" +
+                   std::to_string(file.getLine());
     return WalkResult::advance();
   });
-  if (!name.empty() && !line.empty())
-    return name + " (" + line + ")";
-  return name + line;
+  return place;
+}
+
+static std::string describe(const FailurePlace &place) {
+  if (!place.name.empty() && !place.line.empty())
+    return place.name + " (" + place.line + ")";
+  return place.name + place.line;
 }
 
 namespace {
@@ -39,6 +43,7 @@ namespace {
 struct DiagnosticCollector {
   std::string error;
   std::vector<std::string> notes, warnings;
+  std::vector<FailurePlace> places; // Of the error and its notes, if known.
   std::optional<FailureKind> fault; // Cause of the first error; none: a defect.
   std::function<bool()> isOver = [] { return false; };
   ScopedDiagnosticHandler handler;
@@ -52,7 +57,7 @@ struct DiagnosticCollector {
 
   void hear(Diagnostic &diagnostic) {
     auto textOf = [](Diagnostic &d) {
-      std::string where = describe(d.getLocation());
+      std::string where = describe(placeOf(d.getLocation()));
       return d.str() + (where.empty() ? "" : " [" + where + "]");
     };
     if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
@@ -60,14 +65,29 @@ struct DiagnosticCollector {
     if (error.empty())
       fault = faultOf(diagnostic);
     (error.empty() ? error : notes.emplace_back()) = textOf(diagnostic);
-    for (Diagnostic &note : diagnostic.getNotes())
+    keepPlace(diagnostic);
+    for (Diagnostic &note : diagnostic.getNotes()) {
       notes.push_back(textOf(note));
+      keepPlace(note);
+    }
+  }
+
+  void keepPlace(Diagnostic &diagnostic) {
+    FailurePlace place = placeOf(diagnostic.getLocation());
+    if (place.name.empty() && place.line.empty())
+      return;
+    place.reason = diagnostic.str();
+    places.push_back(std::move(place));
   }
 
   /// `reproducer`: the last note of a defect.
   Failure failure(Phase phase, llvm::function_ref<std::string()> reproducer) {
-    if (fault)
-      return Failure{FailureKind(*fault), error, notes};
+    if (fault) {
+      Failure theirs{*fault, error, notes};
+      if (fault == FailureKind::Unsupported)
+        theirs.places = places;
+      return theirs;
+    }
     Failure ours = Failure::defect(std::string("a defect of tmc in its ") +
                                    nameOf(phase) + " phase");
     if (!error.empty())

@@ -31,8 +31,7 @@ Expected<void> runPasses(mlir::ModuleOp module, Phase phase,
 /// The text of a placed step.
 Expected<StepText> printStep(mlir::ModuleOp module, const EmitOptions &options);
 
-/// Shows `what` on the terminal in the place of what was shown before, where
-/// the options want progress.
+/// `showProgress(what)` of Messages.h, where the options want progress.
 void showProgress(const CompileOptions &options, const std::string &what);
 
 } // namespace tmc

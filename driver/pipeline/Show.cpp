@@ -4,7 +4,7 @@
 #include "compiler/report/PlanReport.h"
 #include "compiler/report/Snapshot.h"
 #include "compiler/support/Escape.h"
-#include "driver/pipeline/Compile.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/pipeline/Sweep.h"
 
 #include "llvm/Support/FileSystem.h"

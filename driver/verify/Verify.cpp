@@ -4,6 +4,7 @@
 #include "compiler/reference/Interpreter.h"
 #include "dialects/nn/NN.h"
 #include "driver/pipeline/Dialects.h"
+#include "driver/pipeline/Messages.h"
 #include "driver/pipeline/OutputDirectory.h"
 #include "driver/verify/Arguments.h"
 #include "driver/verify/StepLibrary.h"
@@ -380,14 +381,15 @@ private:
         if (now() - shown < 1)
           return;
         shown = now();
-        fprintf(stderr, "\r\033[Kinterpreting step %lld: %lld of %lld ops",
-                (long long)number, (long long)ops, (long long)all);
+        showProgress("interpreting step " + std::to_string(number) + ": " +
+                     std::to_string(ops) + " of " + std::to_string(all) +
+                     " ops");
       };
     said.clear();
     auto results = reference::interpret(step, std::move(inputs), how);
     report.interpreterSeconds += now() - start;
     if (options.progress)
-      fprintf(stderr, "\r\033[K");
+      showProgress("");
     if (failed(results))
       return Failure::input("the reference can't run the step: " + said);
     return std::move(*results);

@@ -125,6 +125,14 @@ std::string tmc::frontend::listed(llvm::ArrayRef<std::string> names) {
   return text;
 }
 
+static FailurePlace placeOf(const Refusal &refusal) {
+  StringRef line = refusal.line;
+  line = line.trim();
+  line.consume_front("(");
+  line.consume_back(")");
+  return {refusal.op, refusal.node, line.str(), refusal.what};
+}
+
 Failure tmc::frontend::allOf(llvm::ArrayRef<Refusal> refusals,
                              const std::string &otherwise) {
   struct Entry {
@@ -148,6 +156,8 @@ Failure tmc::frontend::allOf(llvm::ArrayRef<Refusal> refusals,
       "the model asks for " + std::to_string(entries.size()) +
       (entries.size() == 1 ? " thing that isn't" : " things that aren't") +
       " supported");
+  for (const Refusal &refusal : refusals)
+    all.places.push_back(placeOf(refusal));
   std::vector<std::string> ways; // Reported so far.
   for (const Entry &first : entries) {
     if (llvm::is_contained(ways, first.way))

@@ -152,6 +152,7 @@ int tmc_step_tensor(const tmc_step *step, int64_t index, tmc_tensor *out) {
       out->dims[i] = info.dims[i];
     out->bytes = info.bytes();
     out->trainable = info.trainable;
+    out->fed = info.feed != tmc::Feed::None && info.feed != tmc::Feed::Data;
     return tmc::Status::ok();
   });
 }
