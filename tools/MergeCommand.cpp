@@ -3,11 +3,10 @@
 #include "compiler/support/Escape.h"
 #include "driver/merge/Merge.h"
 #include "driver/pipeline/Compile.h"
+#include "driver/pipeline/Messages.h"
 #include "runtime/step/File.h"
 
 #include "llvm/Support/raw_ostream.h"
-
-#include <unistd.h>
 
 using namespace tmc;
 
@@ -35,7 +34,8 @@ static Expected<MergeOptions> read(const MergeCommand &flags) {
   if (*bytes < 1)
     return Failure::usage("--shard=" + flags.shard + " holds nothing");
   options.shardBytes = *bytes;
-  options.progress = isatty(2);
+  if (isProgressSeen())
+    options.progress = [](const std::string &what) { showProgress(what); };
   return options;
 }
 
@@ -50,8 +50,8 @@ int MergeCommand::run() {
     report(done.failure());
     return done.failure().exitCode();
   }
-  for (const std::string &note : done->notes)
-    llvm::errs() << "tmc: note: " << visible(note) << "\n";
+  for (const std::string &text : done->notes)
+    note(text);
   const std::string text = "merged " + std::to_string(done->changed) + " of " +
                            std::to_string(done->tensors) +
                            " tensors: " + formatBytes(done->bytes) + " in " +

@@ -8,7 +8,6 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -289,11 +288,11 @@ private:
     if (!options.progress || percent == shownPercent)
       return;
     shownPercent = percent;
-    llvm::errs() << "\rmerging: " << int64_t(percent) << " %";
+    options.progress("merging: " + std::to_string(percent) + " %");
   }
   void endProgress() const {
     if (options.progress && shownPercent >= 0)
-      llvm::errs() << "\r              \r";
+      options.progress("");
   }
 
   const MergeOptions &options;

@@ -18,6 +18,7 @@
 #include "runtime/kernels/DType.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct MergeOptions {
   std::string output;        // A folder that is new or empty.
   std::optional<DType> type; // Of all floats; else as the base has them.
   int64_t shardBytes = 5'000'000'000;
-  bool progress = false; // On standard error.
+  /// Receives what is done by now; "" at the end. May be empty.
+  std::function<void(const std::string &)> progress;
 };
 
 struct MergeReport {
