@@ -118,14 +118,11 @@ private:
   using Count = std::function<int64_t(SegmentId)>;
 
   int64_t trips(SegmentId s) const { return problem.segments[s].trips; }
-  int64_t shown(SegmentId s) const { return std::min<int64_t>(trips(s), 3); }
   ValueId aliasIn(ValueId v, SegmentId s) const;
   bool counts(ValueId v) const { return v != kNone && !resident.count(v); }
   bool isInput(ValueId v) const {
     return problem.values[v].kind == ValueKind::Temporary && !madeByOwn[v];
   }
-  bool isFree(const Recipe &r) const;
-  bool isComputes(int64_t moment) const;
   bool aloneAtHome(ValueId content) const;
   void findFacts();
   void findResident();
@@ -138,8 +135,6 @@ private:
   void meetCarried(WalkedRun &run, ValueId c, int64_t trip);
   void meetOutside(WalkedRun &run, ValueId v);
   void close(WalkedRun &run) const;
-  void setMoments(const WalkedGap &gap, const Recipe &r,
-                  WalkedGap::Charge &charge) const;
   std::vector<WalkedGap::Charge>
   copiesBefore(const WalkedGap &gap, const Recipe &fetch, SegmentId to) const;
   std::vector<WalkedGap::Charge> writesBack(const WalkedRun &run,

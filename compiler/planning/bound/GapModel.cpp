@@ -1,5 +1,7 @@
 #include "compiler/planning/bound/GapModel.h"
 
+#include "compiler/planning/bound/GapCharges.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -16,20 +18,12 @@ public:
   void run();
 
 private:
-  /// The last instruction that may touch a value, or the step's begin.
-  struct Place {
-    SegmentId segment = kNone;
-    int32_t moment = -1;
-    bool isKnown = false;
-    auto key() const { return std::pair(segment, moment); }
-  };
+  using Place = GapCharges::Place;
   struct Draft {
     GapModel::Gap gap;
     bool isPlain = true;
-    bool isInTrip = false;   // Runs break it in the trip of both its ends.
-    bool isWaitedFor = true; // Compute waits at its end.
+    GapCharges::Span span;
     Range moments[2];
-    Range when; // Moments at which runs that break it may begin.
   };
   /// A gap whose second range begins after the last touch of `value` in this
   /// segment.
@@ -56,22 +50,18 @@ private:
   }
   bool hasMaker(ValueId v) const { return !facts.makersOf(v).empty(); }
 
-  Place madeFirst(ValueId v);
   void addRun(SegmentId s, int32_t k);
   void addVariant(const Recipe &recipe, SegmentId s, int32_t k, bool isPlain);
   void addOperands(const Recipe &recipe, SegmentId s);
   Range endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain);
   int32_t addGap(ValueId v, Range moments, bool isPlain);
-  void addWriteBack(Draft &draft, ValueId v, SegmentId s, int32_t k);
-  Range whenIn(const Draft &draft, const ValueFacts::Maker &maker,
-               SegmentId s) const;
-  template <typename Runs>
   void addCharges(Draft &draft, ValueId v, SegmentId from, SegmentId to,
-                  Runs runsIn);
+                  const GapCharges::Runs &runsIn) {
+    charges.add(draft.gap, draft.span, v, from, to, runsIn);
+  }
   int32_t beginAfter(const Place &from) const;
-  template <typename Runs>
   void addLeaving(Draft &draft, ValueId v, const Place &from, SegmentId to,
-                  Runs runsIn);
+                  const GapCharges::Runs &runsIn);
   void endSegment(SegmentId s);
   void addHomes();
   void addResults();
@@ -81,6 +71,7 @@ private:
   const Problem &problem;
   GapModel &out;
   const ValueFacts &facts;
+  GapCharges charges;
   std::vector<Place> last;
   std::vector<SegmentId> wrapped;  // The last segment with a wrap of it.
   std::vector<int32_t> firstDraft; // From the step's begin.
@@ -90,129 +81,24 @@ private:
   std::vector<ValueId> carriedOn;
   std::vector<Ending> endings;
   std::vector<int64_t> held; // Bytes of operands, by space.
-  std::vector<Place> made;   // By content: the first run that makes a form.
 };
 
 Building::Building(const Problem &problem, GapModel &out)
-    : problem(problem), out(out), facts(out.facts), last(problem.values.size()),
-      wrapped(problem.values.size(), kNone),
+    : problem(problem), out(out), facts(out.facts), charges(out),
+      last(problem.values.size()), wrapped(problem.values.size(), kNone),
       firstDraft(problem.values.size(), kNone), held(problem.spaces.size(), 0) {
   for (size_t v = 0; v < last.size(); ++v)
     last[v].isKnown = problem.values[v].kind == ValueKind::Persistent &&
                       problem.values[v].updates == kNone && !facts.resident[v];
 }
 
-/// The first instruction that may make a form of v's content; the step's begin
-/// if one is there before.
-Building::Place Building::madeFirst(ValueId v) {
-  if (made.empty()) {
-    made.resize(problem.values.size());
-    for (int32_t k = int32_t(out.numMoments()); k-- > 0;)
-      for (RecipeId r : problem.instructions[out.order[k]].recipes)
-        for (ValueId w : problem.recipes[r].writes)
-          made[problem.contentOf(w)] = {
-              problem.instructions[out.order[k]].segment, k, true};
-    for (ValueId f = 0; f < ValueId(problem.values.size()); ++f)
-      if (problem.values[f].kind != ValueKind::Temporary &&
-          problem.values[f].updates == kNone)
-        made[problem.contentOf(f)] = {};
-  }
-  return made[problem.contentOf(v)];
-}
-
 int32_t Building::addGap(ValueId v, Range moments, bool isPlain) {
   Draft draft;
   draft.gap.value = v;
   draft.isPlain = isPlain;
-  draft.moments[0] = draft.when = moments;
+  draft.moments[0] = draft.span.moments = moments;
   drafts.push_back(draft);
   return int32_t(drafts.size()) - 1;
-}
-
-/// The moments of segment s at which runs of `maker` that break a gap may go
-/// on. Work stands behind the gap's begin in the list, so compute has run
-/// before it. Compute waits at the gap's end for work that touches the device.
-Range Building::whenIn(const Draft &draft, const ValueFacts::Maker &maker,
-                       SegmentId s) const {
-  const Range all{out.begins[s], out.begins[s + 1]};
-  if (tripsOf(s) > 1 && !draft.isInTrip)
-    return all;
-  const bool ends =
-      draft.isWaitedFor && problem.touchesDevice(problem.recipes[maker.recipe]);
-  const Range when{std::max(draft.when.begin, all.begin),
-                   ends ? std::min(draft.when.end, all.end) : all.end};
-  return when.size() > 0 ? when : all;
-}
-
-/// A content that isn't at home on the device is written back: its update on
-/// the device, at moment k, makes another form than the new home.
-void Building::addWriteBack(Draft &draft, ValueId v, SegmentId s, int32_t k) {
-  const ValueId heir = facts.heir[v];
-  if (heir == kNone || tripsOf(s) > 1)
-    return;
-  bool updates = false;
-  for (RecipeId r : problem.instructions[out.order[k]].recipes) {
-    const Recipe &recipe = problem.recipes[r];
-    if (!isRead(recipe, v))
-      continue;
-    for (ValueId w : recipe.writes) {
-      updates |= w == heir;
-      if (w != heir && problem.contentOf(w) == problem.contentOf(heir))
-        return;
-    }
-  }
-  if (!updates)
-    return;
-  Range &also = draft.gap.also;
-  also = {int32_t(out.charges.size()), int32_t(out.charges.size())};
-  for (ValueId f = problem.contentOf(heir); f != kNone; f = facts.nextForm[f]) {
-    if (f == heir || problem.values[f].kind != ValueKind::Persistent)
-      continue;
-    for (const ValueFacts::Maker &copy : facts.makersOf(f))
-      for (SegmentId at = s; at <= lastSegment(); ++at)
-        if (copy.segment == kNone || copy.segment == at)
-          out.charges.push_back(
-              {at,
-               copy.engine,
-               copy.cost * tripsOf(at),
-               {std::max(k, out.begins[at]), out.begins[at + 1]}});
-    if (facts.readers[f]) { // Then it may have a gap that the copy breaks.
-      also = {};
-      return;
-    }
-  }
-  also.end = int32_t(out.charges.size());
-}
-
-/// Lets runs that write `v` in segments [from, to] break a gap; `runsIn(s)` is
-/// the number of executions of a run in s that lie in it.
-template <typename Runs>
-void Building::addCharges(Draft &draft, ValueId v, SegmentId from, SegmentId to,
-                          Runs runsIn) {
-  Range &charges = draft.gap.charges;
-  if (charges.size() == 0)
-    charges = {int32_t(out.charges.size()), int32_t(out.charges.size())};
-  for (const ValueFacts::Maker &maker : facts.makersOf(v))
-    for (SegmentId s = from; s <= to; ++s) {
-      if (maker.segment != kNone && maker.segment != s)
-        continue;
-      const int64_t runs =
-          std::max<int64_t>(0, runsIn(s) - (maker.isFree ? 1 : 0));
-      const GapModel::Charge charge{s, maker.engine, maker.cost * runs,
-                                    whenIn(draft, maker, s)};
-      auto alike =
-          std::find_if(out.charges.begin() + charges.begin, out.charges.end(),
-                       [&](const GapModel::Charge &c) {
-                         return c.segment == s && c.engine == maker.engine &&
-                                c.when.begin == charge.when.begin &&
-                                c.when.end == charge.when.end;
-                       });
-      if (alike == out.charges.end())
-        out.charges.push_back(charge);
-      else if (charge.cost < alike->cost)
-        *alike = charge;
-    }
-  charges.end = int32_t(out.charges.size());
 }
 
 /// The first moment after `from` outside the trips that aren't shown.
@@ -226,9 +112,8 @@ int32_t Building::beginAfter(const Place &from) const {
 /// later segments. A run after the last touch is too early where no trip that
 /// is shown has moments of the gap. Else all its executions lie in it, or the
 /// last trip's alone, if those of other trips lie in a wrap.
-template <typename Runs>
 void Building::addLeaving(Draft &draft, ValueId v, const Place &from,
-                          SegmentId to, Runs runsIn) {
+                          SegmentId to, const GapCharges::Runs &runsIn) {
   const SegmentId f = from.segment;
   if (f == kNone)
     return addCharges(draft, v, 0, to, runsIn);
@@ -246,10 +131,10 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   if (isInput(v)) {
     // Some run makes it, in all trips of its segment; each reader pays a part.
     const int32_t d = addGap(v, {}, false);
-    const Place made = madeFirst(v);
+    const Place made = charges.madeFirst(v);
     drafts[d].gap.isOwed = true;
-    drafts[d].isWaitedFor = out.isComputes(k);
-    drafts[d].when = {std::max(made.moment, 0), k};
+    drafts[d].span.isWaitedFor = out.isComputes(k);
+    drafts[d].span.moments = {std::max(made.moment, 0), k};
     addCharges(drafts[d], v, std::max(made.segment, 0), s,
                [&](SegmentId at) { return tripsOf(at); });
     for (int32_t c = drafts[d].gap.charges.begin; c < drafts[d].gap.charges.end;
@@ -262,8 +147,8 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   if (from.isKnown && from.segment == s) {
     const int32_t d = addGap(v, {from.moment + 1, k}, isPlain);
     drafts[d].gap.within = s;
-    drafts[d].isInTrip = true;
-    drafts[d].isWaitedFor = out.isComputes(k);
+    drafts[d].span.isInTrip = true;
+    drafts[d].span.isWaitedFor = out.isComputes(k);
     addCharges(drafts[d], v, s, s, [&](SegmentId) { return trips; });
     return range();
   }
@@ -284,13 +169,13 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   const bool isLoop = trips > 1;
   const int32_t d =
       addGap(v, {beginAfter(from), isLoop ? out.begins[s] : k}, isPlain);
-  drafts[d].isWaitedFor = out.isComputes(k);
+  drafts[d].span.isWaitedFor = out.isComputes(k);
   if (from.segment == kNone)
     firstDraft[v] = d;
   addLeaving(drafts[d], v, from, s,
              [&](SegmentId at) { return at == s ? 1 : tripsOf(at); });
   if (from.segment == kNone && !isLoop)
-    addWriteBack(drafts[d], v, s, k);
+    charges.addWriteBack(drafts[d].gap, v, s, k);
   if (!isLoop)
     return range();
   const int32_t w = addGap(v, {out.begins[s], k}, isPlain);
@@ -403,7 +288,7 @@ void Building::endSegment(SegmentId s) {
       continue;
     const int32_t d = addGap(v, tail(v), true);
     drafts[d].gap.within = s;
-    drafts[d].isInTrip = true;
+    drafts[d].span.isInTrip = true;
     addCharges(drafts[d], v, s, s, [&](SegmentId) { return tripsOf(s); });
   }
   wraps.clear();

@@ -23,7 +23,7 @@ ValueId GapWalk::aliasIn(ValueId v, SegmentId s) const {
              : v;
 }
 
-bool GapWalk::isFree(const Recipe &r) const {
+static bool isFree(const Problem &problem, const Recipe &r) {
   if (!problem.isMove(r))
     return false;
   for (ValueId v : r.reads)
@@ -33,8 +33,9 @@ bool GapWalk::isFree(const Recipe &r) const {
 }
 
 /// True if compute runs every variant.
-bool GapWalk::isComputes(int64_t moment) const {
-  for (RecipeId r : problem.instructions[order[moment]].recipes)
+static bool isComputes(const GapWalk &walk, int64_t moment) {
+  const Problem &problem = walk.problem;
+  for (RecipeId r : problem.instructions[walk.order[moment]].recipes)
     if (problem.recipes[r].engine != 0)
       return false;
   return true;
@@ -146,7 +147,7 @@ std::vector<Wide> GapWalk::operands(const Recipe &r, SegmentId s) const {
   for (ValueId read : r.reads)
     if (ValueId v = aliasIn(read, s); counts(v))
       out[problem.values[v].space] += problem.values[v].bytes;
-  if (isFree(r))
+  if (isFree(problem, r))
     return out;
   for (ValueId w : r.writes) {
     if (!counts(w) || contains(r.reads, w))
@@ -173,8 +174,10 @@ WalkedRun GapWalk::open(SegmentId s, int64_t moment) const {
   run.segment = s;
   for (RecipeId id : problem.instructions[order[moment]].recipes) {
     const Recipe &r = problem.recipes[id];
-    run.variants.push_back(
-        {&r, Wide(r.cost) * (trips(s) - isFree(r)), operands(r, s), {}});
+    run.variants.push_back({&r,
+                            Wide(r.cost) * (trips(s) - isFree(problem, r)),
+                            operands(r, s),
+                            {}});
   }
   return run;
 }
@@ -182,15 +185,15 @@ WalkedRun GapWalk::open(SegmentId s, int64_t moment) const {
 /// A run that breaks the gap stands behind its begin in the list, so compute
 /// has run all before that. Where compute reads the value, it waits for copies
 /// from and to the device.
-void GapWalk::setMoments(const WalkedGap &gap, const Recipe &r,
-                         WalkedGap::Charge &charge) const {
+static void setMoments(const GapWalk &walk, const WalkedGap &gap,
+                       const Recipe &r, WalkedGap::Charge &charge) {
   const SegmentId s = charge.segment;
-  if (trips(s) > 1 && !gap.inTrip)
+  if (walk.problem.segments[s].trips > 1 && !gap.inTrip)
     return;
-  charge.from = std::max(gap.from, starts[s]);
-  charge.to = gap.isAwaited && problem.touchesDevice(r)
-                  ? std::min(gap.to, starts[s + 1])
-                  : starts[s + 1];
+  charge.from = std::max(gap.from, walk.starts[s]);
+  charge.to = gap.isAwaited && walk.problem.touchesDevice(r)
+                  ? std::min(gap.to, walk.starts[s + 1])
+                  : walk.starts[s + 1];
 }
 
 /// The copies that make a new home of v's content, if `run` updates v on the
@@ -234,9 +237,9 @@ void GapWalk::addCharges(WalkedGap &gap, ValueId v, SegmentId from,
       const Recipe &r = *makers[v][m];
       if (r.segment != kNone && r.segment != s)
         continue;
-      const int64_t times = std::max<int64_t>(0, count(s) - isFree(r));
+      const int64_t times = std::max<int64_t>(0, count(s) - isFree(problem, r));
       WalkedGap::Charge charge{s, r.engine, Wide(parts[v][m]) * times};
-      setMoments(gap, r, charge);
+      setMoments(*this, gap, r, charge);
       gap.charges.push_back(std::move(charge));
     }
 }
@@ -246,7 +249,7 @@ void GapWalk::addCharges(WalkedGap &gap, ValueId v, SegmentId from,
 /// a wrap has the first one's execution.
 void GapWalk::addLeaving(WalkedGap &gap, ValueId v, SegmentId from,
                          SegmentId to, const Count &count) const {
-  const bool isLate = from != kNone && shown(from) == 3;
+  const bool isLate = from != kNone && trips(from) > 2;
   const bool isCrossing = crossing.count({v, from});
   addCharges(gap, v, isLate ? from + 1 : from, to, [&](SegmentId s) {
     return s != from ? count(s) : isCrossing ? 1 : trips(from);
@@ -281,7 +284,7 @@ void GapWalk::meetOutside(WalkedRun &run, ValueId v) {
     gap.spans.push_back({since, int64_t(order.size())});
   gap.from = from.clock;
   gap.to = run.moment;
-  gap.isAwaited = isComputes(run.moment);
+  gap.isAwaited = isComputes(*this, run.moment);
   addLeaving(gap, v, from.segment, run.segment,
              [&](SegmentId s) { return s == run.segment ? 1 : trips(s); });
   if (fromHome)
@@ -329,7 +332,7 @@ void GapWalk::meet(WalkedRun &run, ValueId v, int64_t trip) {
     const int64_t made = madeAt[problem.contentOf(v)];
     gap.from = std::max<int64_t>(made, 0);
     gap.to = run.moment;
-    gap.isAwaited = isComputes(run.moment);
+    gap.isAwaited = isComputes(*this, run.moment);
     addCharges(gap, v, made < 0 ? 0 : problem.instructions[order[made]].segment,
                s, [&](SegmentId at) { return trips(at); });
     for (WalkedGap::Charge &charge : gap.charges)
@@ -344,7 +347,7 @@ void GapWalk::meet(WalkedRun &run, ValueId v, int64_t trip) {
     gap.from = from.clock;
     gap.to = clock;
     gap.inTrip = true;
-    gap.isAwaited = isComputes(run.moment);
+    gap.isAwaited = isComputes(*this, run.moment);
     addCharges(gap, v, s, s, [&](SegmentId) { return trips(s); });
     run.gaps.push_back(std::move(gap));
   } else if (problem.values[v].kind == ValueKind::Carried) {
@@ -415,7 +418,7 @@ void GapWalk::walkSegment(SegmentId s) {
   std::vector<WalkedRun> runs;
   for (int64_t k = starts[s]; k < starts[s + 1]; ++k)
     runs.push_back(open(s, k));
-  for (int64_t trip = 0; trip < shown(s); ++trip) {
+  for (int64_t trip = 0; trip < std::min<int64_t>(trips(s), 3); ++trip) {
     for (WalkedRun &run : runs)
       visit(run, trip);
     if (trip != 1 || trips(s) == 2)

@@ -158,8 +158,7 @@ private:
       return fail(moved.status());
     const int64_t makespan = moved->makespan;
     if (mostCost >= 0) {
-      if (isLeaner(*moved)) {
-        replaceBest(*std::move(moved));
+      if (takeIfLess(*moved)) {
         bestModes = modes, bestKnobs = knobs;
         keepSmaller(choice, *projection, *plan);
       }
@@ -183,11 +182,6 @@ private:
   bool isAbove(int64_t part) const {
     const int64_t proven = best.certificate.provenCost;
     return canGain(proven + proven / part);
-  }
-  /// Sets `isFar`: whether the best plan is far from the bound.
-  void lookHowFar() {
-    isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
-            isAbove(kFarPart);
   }
 
   SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {
@@ -326,7 +320,8 @@ private:
     }
     moveOn(loads, now, least);
     tryKnobsOf(now);
-    lookHowFar();
+    isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
+            isAbove(kFarPart);
     if (isFar) {
       chooseOne(now, least);
       moveOn(loads, now, least);
@@ -424,66 +419,34 @@ private:
   }
 
   /// Seeks plans that are a little slower and take less beside the device: the
-  /// best one without needless moves, then all updates on the device, then
-  /// those of small groups, then stretches of groups, smaller and smaller.
+  /// best one without needless moves, then others with more updates there.
   void takeLess() {
     MovedPlan now{best.solution, best.cost, best.peakBytes};
     mostCost = best.cost;
-    if (isLeaner(now))
-      replaceBest(std::move(now));
+    takeIfLess(now);
     mostCost += best.cost / kLeanPart;
-    const ModeLoads loads(problem, groups);
     const int64_t lastTried = tried + amounts.stepValues / kLeanShare /
                                           int64_t(problem.values.size());
-    auto attempt = [&](const UpdateModes &modes) {
-      if (tried < lastTried && loads.of(modes).fits)
+    offerLeanerModes(problem, groups, bestModes, [&](const UpdateModes &modes) {
+      if (tried < lastTried)
         tryFew(modes);
-    };
-    UpdateModes modes = plainModes(groups);
-    const bool isOfRule = bestModes == modes;
-    attempt(modes);
-    if (isOfRule)
-      attempt(modesOf(groups, groups.hostable, 0, 0));
-    modes = bestModes;
-    for (size_t i = 0; i < groups.all.size(); ++i)
-      if (isSmallUpdate(groups.all[i]))
-        modes[i] = GroupMode::Device;
-    attempt(modes);
-    for (size_t count = 2; count <= kLeanStretches; count *= 2)
-      for (auto [first, last] : loads.stretches(count)) {
-        modes = bestModes;
-        std::fill(modes.begin() + first, modes.begin() + last,
-                  GroupMode::Device);
-        if (modes != bestModes)
-          attempt(modes);
-      }
+    });
     mostCost = -1;
   }
 
-  void replaceBest(MovedPlan plan) {
-    best.feasible = false; // Its place is taken.
-    smaller.clear();
-    offerPlan(problem, std::move(plan), best);
-  }
-
-  /// Takes needless moves out of a plan. True if it may be a little slower than
-  /// the best, and takes less.
-  bool isLeaner(MovedPlan &plan) {
+  /// Takes needless moves out of `plan`. Makes it the best one if it isn't
+  /// slower than permitted, and takes less.
+  bool takeIfLess(MovedPlan &plan) {
     if (plan.makespan > mostCost || !fitsBudgets(problem, plan.peakBytes))
       return false;
     dropMoves(problem, problem.liveLimitOf(0), mostCost, amounts.dropTrials,
               plan);
-    return takenBy(problem, plan.solution, plan.peakBytes) <
-           takenBy(problem, best.solution, best.peakBytes);
-  }
-
-  /// A group whose contents together are smaller than an update that counts.
-  bool isSmallUpdate(const UpdateGroup &group) const {
-    int64_t bytes = 0;
-    for (const std::vector<ValueId> *list : {&group.states, &group.shared})
-      for (ValueId v : *list)
-        bytes += problem.values[v].bytes;
-    return bytes < kSmallUpdate;
+    if (!(takenBy(problem, plan.solution, plan.peakBytes) <
+          takenBy(problem, best.solution, best.peakBytes)))
+      return false;
+    best.feasible = false; // Its place is taken.
+    smaller.clear();
+    return offerPlan(problem, std::move(plan), best);
   }
 
   const Problem &problem;
@@ -502,7 +465,7 @@ private:
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
   int64_t mostCost = -1; // Of plans that take less; -1: the fastest is sought.
-  bool isFar = false;    // `lookHowFar`.
+  bool isFar = false;    // The best plan is far from the bound.
   std::span<const Knobs> few = kTwo;
 };
 

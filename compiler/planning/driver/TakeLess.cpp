@@ -1,5 +1,8 @@
 #include "compiler/planning/driver/TakeLess.h"
 
+#include "compiler/planning/driver/MovesAmounts.h"
+#include "compiler/planning/moves/ModeLoads.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -107,6 +110,38 @@ private:
 void dropMoves(const Problem &problem, int64_t liveBytes, int64_t mostCost,
                int64_t mostTrials, MovedPlan &plan) {
   Dropping(problem, liveBytes, mostCost, mostTrials, plan).run();
+}
+
+void offerLeanerModes(const Problem &problem, const UpdateGroups &groups,
+                      const UpdateModes &best,
+                      const std::function<void(const UpdateModes &)> &offer) {
+  const ModeLoads loads(problem, groups);
+  auto attempt = [&](const UpdateModes &modes) {
+    if (loads.of(modes).fits)
+      offer(modes);
+  };
+  UpdateModes modes = plainModes(groups);
+  const bool isOfRule = best == modes;
+  attempt(modes);
+  if (isOfRule)
+    attempt(modesOf(groups, groups.hostable, 0, 0));
+  modes = best;
+  for (size_t i = 0; i < groups.all.size(); ++i) {
+    int64_t bytes = 0;
+    for (const auto *list : {&groups.all[i].states, &groups.all[i].shared})
+      for (ValueId v : *list)
+        bytes += problem.values[v].bytes;
+    if (bytes < kSmallUpdate)
+      modes[i] = GroupMode::Device;
+  }
+  attempt(modes);
+  for (size_t count = 2; count <= kLeanStretches; count *= 2)
+    for (auto [first, last] : loads.stretches(count)) {
+      modes = best;
+      std::fill(modes.begin() + first, modes.begin() + last, GroupMode::Device);
+      if (modes != best)
+        attempt(modes);
+    }
 }
 
 } // namespace tmc::planning

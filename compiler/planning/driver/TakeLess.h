@@ -17,8 +17,10 @@
 #define TMC_COMPILER_PLANNING_DRIVER_TAKELESS_H
 
 #include "compiler/planning/moves/Moves.h"
+#include "compiler/planning/moves/UpdateGroups.h"
 
 #include <compare>
+#include <functional>
 
 namespace tmc::planning {
 
@@ -43,6 +45,13 @@ Taken takenBy(const Problem &problem, const Solution &solution,
 /// `mostTrials` times. Overwrites that a removal makes wrong keep its moves.
 void dropMoves(const Problem &problem, int64_t liveBytes, int64_t mostCost,
                int64_t mostTrials, MovedPlan &plan);
+
+/// Offers modes that may take less than `best`, which the callee may replace on
+/// the way: all updates on the device, then small ones, then stretches of
+/// groups, smaller and smaller. Leaves out modes that can't fit.
+void offerLeanerModes(const Problem &problem, const UpdateGroups &groups,
+                      const UpdateModes &best,
+                      const std::function<void(const UpdateModes &)> &offer);
 
 } // namespace tmc::planning
 

@@ -156,6 +156,7 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
         p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
         SolveOptions options;
         options.effort = options.effort.part(32);
+        options.without.add(Strategy::Leaner); // It may take 0.5 % longer.
         std::vector<MovedPlan> smallerOnes;
         absl::StatusOr<Plan> plan = solveMoves(p, options, &smallerOnes);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
