@@ -10,7 +10,9 @@ update on the host (ZeRO-Offload), and the search make of it, with activations a
 all that may move, and with all coarsely; in percent of the step that moves nothing. `above`
 is the distance of the search's plan from what is proved; seconds are the processor's, file
 and checks included. A budget is a share of what all live values take without recomputation
-or moves. Prints a table; ends with 1 where the search loses to one of the others.
+or moves. The search may take 0.5 % longer than its fastest plan for the sake of fewer bytes
+on the host. Prints a table; ends with 1 where the search loses more than that to one of the
+others.
 
 `--steps` is a JSON file of more steps, {"NAME": ["MODEL.onnx", "FLAG", ...]}; models.py
 writes one of ResNet-50 and of a model with experts.
@@ -49,6 +51,7 @@ PLANNERS = {
     "all": [],
     "coarse": ["--coarse"],
 }
+LEAN = 0.005 + 1e-9  # kLeanPart of compiler/planning/driver/MovesAmounts.h.
 ALONE = ("recompute", "oldest", "knapsack", "chain")  # Of activations.
 
 
@@ -121,7 +124,8 @@ def main():
                     for other in (*ALONE, "zero"):
                         mine = few if other in ALONE else best
                         theirs = made[other]["percent"]
-                        if theirs is not None and (mine["percent"] is None or mine["percent"] > theirs + 1e-9):
+                        if theirs is not None and (mine["percent"] is None or
+                                                   100 + mine["percent"] > (100 + theirs) * (1 + LEAN)):
                             lost.append(f"{name}, {bandwidth} GB/s, {budget}: {percent(mine)}, {other} {percent(made[other])}")
                     above = [f"{row['above']:.1f} %" if row["percent"] is not None else "" for row in (few, best)]
                     host = f"{best['peaks'][1] / 2**30:.2f}" if best["percent"] is not None else ""
