@@ -240,7 +240,7 @@ void GapWalk::addCharges(WalkedGap &gap, ValueId v, SegmentId from,
       const int64_t times = std::max<int64_t>(0, count(s) - isFree(problem, r));
       WalkedGap::Charge charge{s, r.engine, Wide(parts[v][m]) * times};
       setMoments(*this, gap, r, charge);
-      gap.charges.push_back(std::move(charge));
+      gap.charges.push_back(charge);
     }
 }
 
