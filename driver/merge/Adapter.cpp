@@ -1,5 +1,7 @@
 #include "driver/merge/Adapter.h"
 
+#include "compiler/support/FileWords.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -16,28 +18,6 @@ constexpr char kConfigFile[] = "adapter_config.json";
 constexpr char kPrefix[] = "base_model.model.";
 /// A configuration has some 2 KB; patterns add some.
 constexpr int64_t kMostConfigBytes = 1 << 24;
-
-Failure failureOf(const Status &s) {
-  return {FailureKind(s.code()), s.message(), {}};
-}
-
-/// "'a', 'b' and 3 more".
-std::string listed(const std::vector<std::string> &names) {
-  constexpr size_t kShown = 4;
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kShown; ++i)
-    text += (i ? ", '" : "'") + names[i] + "'";
-  if (names.size() > kShown)
-    text += " and " + std::to_string(names.size() - kShown) + " more";
-  return text;
-}
-
-std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 
 /// The part of a name that says what the tensor is.
 struct Part {

@@ -12,7 +12,7 @@
 // may lack the first part of all names ("transformer."), or have one more
 // ("model."), as files of models without their head do; then a note says so.
 //
-// W is [out, in], or [in, out] (fan_in_fan_out). Where it isn't square its
+// W is [out, in], or [in, out] (fan_in_fan_out). If it isn't square its
 // shape decides, since PEFT keeps one flag for layers of both kinds.
 
 #ifndef TMC_DRIVER_MERGE_ADAPTER_H
@@ -28,11 +28,11 @@
 
 namespace tmc {
 
-/// What happens to one tensor of the base.
+/// The change of one tensor of the base.
 struct Change {
   /// Both null: `whole` replaces the tensor.
   const SetTensor *a = nullptr, *b = nullptr, *whole = nullptr;
-  std::string name; // Of `a`, or of `whole`, in the adapter.
+  std::string name; // The adapter's, for `a` or `whole`.
   double scale = 0;
   bool isEmbedding = false;
   bool isTransposed = false; // W is [in, out].

@@ -1,5 +1,6 @@
 #include "driver/merge/Merge.h"
 
+#include "compiler/support/FileWords.h"
 #include "driver/merge/Adapter.h"
 #include "driver/merge/ModelFiles.h"
 #include "driver/merge/Shards.h"
@@ -26,10 +27,6 @@ namespace {
 
 /// Numbers that are read, summed up and written at a time.
 constexpr int64_t kPiece = 1 << 20;
-
-Failure failureOf(const Status &s) {
-  return {FailureKind(s.code()), s.message(), {}};
-}
 
 Failure worldFailure(const std::string &what, const std::string &path) {
   return Failure::world("can't " + what + " '" + path +

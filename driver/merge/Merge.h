@@ -28,16 +28,16 @@ namespace tmc {
 struct MergeOptions {
   std::string base, adapter; // Folders.
   std::string output;        // A folder that is new or empty.
-  std::optional<DType> type; // Of all floats; else as the base has them.
+  std::optional<DType> type; // For all floats; else the base's own.
   int64_t shardBytes = 5'000'000'000;
   /// Receives what is done by now; "" at the end. May be empty.
   std::function<void(const std::string &)> progress;
 };
 
 struct MergeReport {
-  size_t tensors = 0, changed = 0; // Of the base.
+  size_t tensors = 0, changed = 0; // The base's.
   size_t files = 0;
-  int64_t bytes = 0; // Of all tensors that were written.
+  int64_t bytes = 0; // All that were written.
   std::vector<std::string> notes;
 };
 

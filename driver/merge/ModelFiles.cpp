@@ -1,5 +1,6 @@
 #include "driver/merge/ModelFiles.h"
 
+#include "compiler/support/FileWords.h"
 #include "compiler/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr char kConfigFile[] = "config.json";
 constexpr int64_t kMostConfigBytes = 1 << 24;
 
-/// What transformers saves beside weights and configuration.
+/// Files that transformers saves beside weights and configuration.
 constexpr const char *kCopied[] = {"generation_config.json",
                                    "tokenizer.json",
                                    "tokenizer_config.json",
@@ -32,10 +33,6 @@ constexpr const char *kCopied[] = {"generation_config.json",
                                    "chat_template.json",
                                    "preprocessor_config.json",
                                    "processor_config.json"};
-
-Failure failureOf(const Status &s) {
-  return {FailureKind(s.code()), s.message(), {}};
-}
 
 bool exists(const std::string &path) {
   struct stat info;

@@ -8,9 +8,9 @@
 //     "^model\.layers\.\d\."      nothing: the end of the name doesn't match
 //
 // A stranger writes the pattern, so that it is matched by an automaton
-// (LLVM's), in time that no pattern makes exponential. What Python reads in
-// another way than POSIX is translated (`\d`, `\w`, `\.`) or refused: groups
-// with `(?`, counts in braces, lazy repeats, other escapes.
+// (LLVM's), in time that no pattern makes exponential. Words that Python
+// reads in another way than POSIX are translated (`\d`, `\w`, `\.`) or refused:
+// groups with `(?`, counts in braces, lazy repeats, other escapes.
 
 #ifndef TMC_DRIVER_MERGE_NAMEPATTERN_H
 #define TMC_DRIVER_MERGE_NAMEPATTERN_H
@@ -29,7 +29,7 @@ public:
   /// `Input` if it is no regular expression.
   static Expected<NamePattern> parse(const std::string &text);
 
-  /// Whether the name of a module, or its end after a dot, matches.
+  /// True if the name of a module, or its end after a dot, matches.
   bool matches(const std::string &name) const { return regex.match(name); }
   /// As it was written.
   const std::string &text() const { return written; }

@@ -1,5 +1,6 @@
 #include "driver/pipeline/WeightsFile.h"
 
+#include "compiler/support/FileWords.h"
 #include "runtime/step/Identity.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -10,26 +11,8 @@
 
 using namespace tmc;
 
-/// "'a', 'b' and 3 more".
-static std::string listed(const std::vector<std::string> &names) {
-  constexpr size_t kShown = 4;
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kShown; ++i)
-    text += (i ? ", '" : "'") + names[i] + "'";
-  if (names.size() > kShown)
-    text += " and " + std::to_string(names.size() - kShown) + " more";
-  return text;
-}
-
 static std::string counted(size_t count, const char *thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
-static std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
 }
 
 /// Whether the trainer can convert a value of type `found` to type `wanted`.
@@ -207,7 +190,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
   WeightSources sources;
   if (!path.empty()) {
     if (Status s = SafetensorsSet::open(path, sources.given); !s)
-      return Failure{FailureKind(s.code()), s.message(), {}};
+      return failureOf(s);
     auto extra = check(values, model, sources.given, prefix);
     if (!extra)
       return std::move(extra.failure());

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/StepInterface.h"
 #include "compiler/reference/Interpreter.h"
+#include "compiler/support/FileWords.h"
 #include "dialects/nn/NN.h"
 #include "driver/pipeline/Dialects.h"
 #include "driver/pipeline/Messages.h"
@@ -295,7 +296,7 @@ private:
     if (Status s = DataReader::create(wanted, options.data, *reader,
                                       /*needsAll=*/false);
         !s)
-      return Failure{FailureKind(s.code()), s.message(), {}};
+      return failureOf(s);
     return {};
   }
 
@@ -310,7 +311,7 @@ private:
           return Status::ok();
         });
     if (!s)
-      return Failure{FailureKind(s.code()), s.message(), {}};
+      return failureOf(s);
     return {};
   }
 

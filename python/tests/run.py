@@ -87,7 +87,7 @@ def main() -> int:
         print("SKIP: all tests: no numpy")
         return 0
     os.environ["TMC_BIN"] = os.path.abspath(given.tmc)
-    # What a library draws or says must not depend on the user's settings.
+    # A library's drawings and words must not depend on the user's settings.
     os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
     sys.path.insert(0, os.path.dirname(HERE))
     suite = unittest.TestLoader().discover(HERE, top_level_dir=os.path.dirname(HERE))

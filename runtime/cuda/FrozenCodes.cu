@@ -1,6 +1,6 @@
 //===- FrozenCodes.cu - frozen weights back from codes on cuda ------------===//
 //
-// Of nf4 a thread loads 16 bytes of codes and passes them on through shared
+// A thread loads 16 bytes of codes of nf4 and passes them on through shared
 // memory, four bytes to a thread, so that neighbours in a warp write neighbours
 // in memory: 16 bytes of bf16 each.
 //
@@ -27,7 +27,7 @@ constexpr int kTile = kThreads * kLoaded;
 constexpr int kBlocks = kTile / kBlock;
 static_assert(kStored == kVector && kTile % kBlock == 0);
 
-/// What kernels of nf4 look up.
+/// The tables of the kernels of nf4.
 struct Tables {
   Table<kLevels> levels = frozen::levels();
   Table<kMapped> map = dynamicMap();

@@ -40,7 +40,7 @@ public:
   }
   const std::string &error() const { return error_; }
 
-  /// Whether `c` comes next; then it is read.
+  /// True if `c` comes next; then it is read.
   bool accept(char c) {
     blanks();
     if (at_ == end_ || *at_ != c)

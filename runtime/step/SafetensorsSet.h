@@ -23,7 +23,7 @@
 // One link is followed, that of Hugging Face's cache, where a file is a link to
 // `../../blobs/` and the hash of its content.
 //
-// Where a folder has both forms, the single file counts, as for transformers.
+// If a folder has both forms, the single file counts, as for transformers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_SAFETENSORSSET_H

@@ -18,7 +18,7 @@ BLOCK, NESTED = 64, 256
 LEAST = numpy.float32(1e-38)  # The least divisor.
 LEVELS = functional.get_4bit_type("nf4", device="cpu").numpy()
 MAP = functional.create_dynamic_map(signed=True).numpy()
-FAR = []  # Of each matrix: codes of maxima that differ from bitsandbytes' table, and all.
+FAR = []  # For each matrix: codes of maxima that differ from bitsandbytes' table, and all.
 RECIPROCAL = numpy.float32(7.874015718698502e-3)
 
 

@@ -105,7 +105,7 @@ private:
 std::vector<int32_t> bordersOf(const GapModel &model, int stretches) {
   const Problem &p = model.problem;
   std::vector<int32_t> out;
-  std::vector<double> loads; // Of what compute surely runs.
+  std::vector<double> loads; // Compute's, if nothing else may run it.
   double all = 0, done = 0;
   for (int32_t k = 0; k < int32_t(model.numMoments()); ++k) {
     const Instruction &i = p.instructions[model.order[k]];
@@ -173,7 +173,7 @@ void Ascent::climbPrices() {
         break;
       continue;
     }
-    const double norm = deflect(at, slope, direction, 0);
+    const double norm = deflect(at, slope, direction);
     if (norm <= 0)
       break;
     const double gain = std::max(least, (own - start) * above);

@@ -135,8 +135,6 @@ private:
   void meetCarried(WalkedRun &run, ValueId c, int64_t trip);
   void meetOutside(WalkedRun &run, ValueId v);
   void close(WalkedRun &run) const;
-  std::vector<WalkedGap::Charge>
-  copiesBefore(const WalkedGap &gap, const Recipe &fetch, SegmentId to) const;
   std::vector<WalkedGap::Charge> writesBack(const WalkedRun &run,
                                             ValueId v) const;
   void addCharges(WalkedGap &gap, ValueId v, SegmentId from, SegmentId to,

@@ -12,14 +12,14 @@
 namespace tmc::planning {
 
 /// Turns `direction` towards `slope`, and away from the direction before if the
-/// two disagree. Prices, from coordinate `firstPrice` on, aren't pushed below
-/// 0. Returns the square of the direction's length; 0: there is none.
+/// two disagree. Prices aren't pushed below 0. Returns the square of the
+/// direction's length; 0: there is none.
 inline double deflect(const std::vector<double> &at, std::vector<double> &slope,
-                      std::vector<double> &direction, size_t firstPrice = 0) {
+                      std::vector<double> &direction) {
   constexpr double kStrength = 1.5;
   double dot = 0, size = 0, steep = 0, norm = 0;
   for (size_t i = 0; i < at.size(); ++i) {
-    if (i >= firstPrice && at[i] <= 0 && slope[i] < 0)
+    if (at[i] <= 0 && slope[i] < 0)
       slope[i] = 0;
     dot += slope[i] * direction[i];
     size += direction[i] * direction[i];

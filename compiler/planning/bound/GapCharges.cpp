@@ -61,8 +61,8 @@ void GapCharges::add(GapModel::Gap &gap, const Span &span, ValueId v,
   gap.charges.end = int32_t(all.size());
 }
 
-/// True if each variant of moment k that reads v updates v there, and makes no
-/// other form of the new content.
+/// True if a variant of moment k reads v and updates it there, and none that
+/// reads v makes another form of the new content.
 bool GapCharges::isWrittenBack(ValueId v, int32_t k) const {
   const Problem &p = model.problem;
   const ValueId heir = model.facts.heir[v];

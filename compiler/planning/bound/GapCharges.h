@@ -2,7 +2,7 @@
 //
 // A run that breaks a gap (u, a, b) writes u behind a. So it stands behind a in
 // the list, and begins when compute is through with what stands before it.
-// Where compute runs b, it waits for work that touches the device (R12):
+// If compute runs b, it waits for work that touches the device (R12):
 //
 //     moments   a . . . . b . . .
 //     fetch       |-------|           done before b begins

@@ -23,7 +23,7 @@ namespace tmc::planning {
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::min();
 
 /// A point, or a slope at one, is a vector of coordinates: the weights by
-/// stretch, then engine; then prices by space, then moment. Where weights don't
+/// stretch, then engine; then prices by space, then moment. If weights don't
 /// move, because there is one engine, they have no coordinates.
 template <typename N> class GapSum {
 public:
@@ -50,7 +50,6 @@ public:
   int32_t priceOf(SpaceId space, int32_t moment) const {
     return first[space][moment];
   }
-  int32_t beginOf(int32_t stretch) const { return begins[stretch]; }
   size_t numGaps() const { return numPlain; }
   /// The cost of breaking every plain gap, if weights don't move.
   N costOfGaps() const;
@@ -71,7 +70,7 @@ private:
   };
   struct Charge {
     N amount = N(0);
-    N costs[2] = {N(0), N(0)}; // Of the run, and of what is paid as well.
+    N costs[2] = {N(0), N(0)}; // The run's, and the one's that is paid as well.
     int32_t weights[2] = {kNone, kNone};
   };
   /// The stretches that these moments of a segment lie in; all, if none do.
@@ -134,11 +133,10 @@ private:
 
   const N one;
   size_t numPlain = 0;
-  std::vector<int32_t> stretchOf,
-      firstOf; // By moment; by segment, and the end.
-  std::vector<int32_t> begins;
-  std::vector<N> loads;     // Of compute by stretch, without choices.
-  std::vector<Range> spans; // Stretches, by entry of `model.charges`.
+  std::vector<int32_t> stretchOf; // By moment.
+  std::vector<int32_t> firstOf;   // By segment, and the end: a stretch.
+  std::vector<N> loads;           // Compute's, by stretch, without choices.
+  std::vector<Range> spans;       // Stretches, by entry of `model.charges`.
   /// Entry of the least weight of an engine in 2^i stretches from each one on,
   /// by i, then as weights are.
   std::vector<std::vector<int32_t>> least;
@@ -182,16 +180,14 @@ GapSum<N>::GapSum(const GapModel &model, const std::vector<int64_t> &limits,
   for (size_t s = 0; s + 1 < model.begins.size(); ++s) {
     firstOf.push_back(int32_t(loads.size()));
     loads.push_back(N(0));
-    begins.push_back(model.begins[s]);
     for (int32_t k = model.begins[s]; k < model.begins[s + 1]; ++k) {
       if (border != borders.end() && *border == k)
-        loads.push_back(N(0)), begins.push_back(k), ++border;
+        loads.push_back(N(0)), ++border;
       loads.back() += N(model.costs[k]);
       stretchOf.push_back(int32_t(loads.size()) - 1);
     }
   }
   firstOf.push_back(int32_t(loads.size()));
-  begins.push_back(model.begins.back());
   if (isWhole || numEngines > 1)
     numWeights = weightOf(int32_t(loads.size()), 0);
   for (const GapModel::Charge &charge : model.charges)

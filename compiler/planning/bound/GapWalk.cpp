@@ -183,7 +183,7 @@ WalkedRun GapWalk::open(SegmentId s, int64_t moment) const {
 }
 
 /// A run that breaks the gap stands behind its begin in the list, so compute
-/// has run all before that. Where compute reads the value, it waits for copies
+/// has run all before that. If compute reads the value, it waits for copies
 /// from and to the device.
 static void setMoments(const GapWalk &walk, const WalkedGap &gap,
                        const Recipe &r, WalkedGap::Charge &charge) {

@@ -40,7 +40,7 @@ inline constexpr int64_t kPricesShare = 4;
 
 /// The amount of work. Parts are those of the effort of a device's plan.
 struct Amounts {
-  int64_t boundSteps;           // Of the bound that guides the search.
+  int64_t boundSteps;           // For the bound that guides the search.
   std::span<const Knobs> knobs; // For the best modes; each mode gets kTwo.
   /// Around the best knob the price is halved and doubled while that helps, at
   /// most this often.

@@ -464,7 +464,7 @@ private:
   LoopChoice loops;            // For the choice in evaluation.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
-  int64_t mostCost = -1; // Of plans that take less; -1: the fastest is sought.
+  int64_t mostCost = -1; // A plan that takes less may cost this; -1: none.
   bool isFar = false;    // The best plan is far from the bound.
   std::span<const Knobs> few = kTwo;
 };

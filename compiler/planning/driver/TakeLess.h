@@ -3,10 +3,11 @@
 //
 // The search seeks the fastest plan. Links that are idle cost nothing, so such
 // a plan moves values that had room on the device, and it asks for memory of
-// the host that a little time would save:
+// the host that a little time would save. GPT-2 124M, 8 x 1024, bf16, with 4
+// GiB of an RTX 3060:
 //
-//     fastest            650.9 ms   3.17 GiB on the host   2.34 GiB moved
-//     0.4 % longer       653.6 ms   1.2 GiB                0.5 GiB
+//     fastest         650.9 ms   147 updates and 3.17 GiB on the host
+//     0.5 % longer    654.0 ms    49 updates and 1.82 GiB
 //
 // A plan that is at most 1/kLeanPart longer is better if it takes less: fewer
 // small updates beside the device, each of which costs a launch, two latencies

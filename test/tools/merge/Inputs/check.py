@@ -60,7 +60,7 @@ def rounded(value, kind):
     """The bytes of a finite double in a type; ties to even."""
     if kind != "BF16":
         return struct.pack("<" + dict(F32="f", F16="e", F64="d")[kind], value)
-    exponent = max(math.frexp(value)[1] - 8, -133)  # Of the last of eight bits.
+    exponent = max(math.frexp(value)[1] - 8, -133)  # The last of eight bits.
     return struct.pack("<f", math.ldexp(round(math.ldexp(value, -exponent)), exponent))[2:]
 
 

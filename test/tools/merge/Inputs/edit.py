@@ -15,14 +15,13 @@ import shutil
 import struct
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tmc", "Inputs"))
+import safetensors  # noqa: E402
+
 
 def get(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    return {name: [each["dtype"], each["shape"], data[8 + length:][slice(*each["data_offsets"])]] for name, each in header.items()}
+    header, body = safetensors.get(path)
+    return {name: [each["dtype"], each["shape"], body[slice(*each["data_offsets"])]] for name, each in header.items()}
 
 
 def put(path, tensors):
@@ -30,9 +29,7 @@ def put(path, tensors):
     for name, (kind, shape, data) in tensors.items():
         header[name] = dict(dtype=kind, shape=shape, data_offsets=[len(body), len(body) + len(data)])
         body += data
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + body)
+    safetensors.put(path, header, body)
 
 
 def main():
