@@ -120,7 +120,7 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> hostMemory{
       "host-budget", cl::value_desc("SIZE"),
-      cl::desc("bytes of host memory for it (default: as many as it takes)"),
+      cl::desc("bytes of host memory for it (default: the target's)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> nvme{
       "nvme", cl::value_desc("DIR[:SIZE]"),
@@ -432,6 +432,7 @@ Expected<CompileOptions> ModelFlags::read() {
   TMC_TRY(readOffload(options));
   TMC_TRY(readPlanning(options));
   TMC_TRY(readOutput(options));
+  freeLossChunk(options);
   return options;
 }
 

@@ -33,6 +33,7 @@ RESNET, MLP = "examples/resnet-tiny.onnx", "examples/mlp.onnx"
 NORM = "--batchnorm=per-micro-batch"
 USELESS = 1.25  # Times the best plan: kernels that take longer can't win by updates on the host.
 NO_BUDGET = "1024TiB"
+HOST = "--host-budget=1TiB"  # More than any of these plans takes.
 FIGURES = ["step_time_s", "unconstrained_time_s", "chosen_levers"]  # Of plan.json.
 
 
@@ -64,7 +65,7 @@ def pieces_of(batch):
 def plan(options, known, levers, offload="auto", effort=100):
     """(FIGURES or None where the budget isn't met, seconds)."""
     command = [os.path.join(options.bin, "tmc"), "plan", os.path.join(ROOT, known["model"]), f"--target={known['target']}",
-               f"--budget={known['budget']}", f"--batch={known['batch']}", *known["options"], f"--offload={offload}", f"--effort={effort}", "--json",
+               f"--budget={known['budget']}", f"--batch={known['batch']}", *known["options"], HOST, f"--offload={offload}", f"--effort={effort}", "--json",
                *[f"--{lever}={value}" for lever, value in levers.items() if value]]
     key = " ".join(command[2:])
     if key in options.known:

@@ -21,19 +21,15 @@ static planning::MoveRate rateOf(const Channel &channel) {
 
 planning::MoveOptions tmc::moveOptionsOf(const Target &target,
                                          const PerSpace<int64_t> &budgets) {
-  PerSpace<int64_t> bytes = budgets;
-  for (auto [space, its] : bytes)
-    if (its < 0)
-      its = target.memoryBytes[space.kind];
   planning::MoveOptions options;
   options.toHost = rateOf(target.copies[EngineKind::DeviceToHost]);
   options.toDevice = rateOf(target.copies[EngineKind::HostToDevice]);
   options.update =
       rateOf(target.updates.bytesPerSecond, target.updates.launchSeconds);
-  options.hostBudget = bytes[SpaceKind::Host];
+  options.hostBudget = budgets[SpaceKind::Host];
   options.fileRead = rateOf(target.copies[EngineKind::FileRead]);
   options.fileWrite = rateOf(target.copies[EngineKind::FileWrite]);
-  options.fileBudget = bytes[SpaceKind::File];
+  options.fileBudget = budgets[SpaceKind::File];
   if (options.fileBudget == 0) // There is no file.
     options.fileRead.bandwidth = options.fileWrite.bandwidth = 0;
   return options;

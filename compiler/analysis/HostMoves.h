@@ -13,8 +13,8 @@ namespace tmc {
 /// latencies picoseconds.
 /// An update is assumed to be bound by the host's memory bandwidth, as
 /// optimizer rules are.
-/// `budgets`: bytes of each space; -1: the target's capacity; without bytes of
-/// a file there are no moves to it.
+/// `budgets`: bytes of each space; -1: no limit; without bytes of a file there
+/// are no moves to it.
 planning::MoveOptions moveOptionsOf(const Target &target,
                                     const PerSpace<int64_t> &budgets);
 

@@ -137,6 +137,8 @@ static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
   for (const SpaceInfo &space : kSpaces)
     if (!onDevice(space.kind))
       spaces[space.name] = json::Object{
+          {"budget_bytes", known(plan.budgetBytes[space.kind])},
+          {"budget_is_assumed", plan.isBudgetAssumed(space.kind)},
           {"arena_bytes", known(plan.arenaBytes[space.kind])},
           {"live_peak_bytes", known(plan.record.livePeakBytes[space.kind])}};
   json::Object busy, waits, moved;
@@ -245,7 +247,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"algorithms", algorithmsJson(planned.algorithms)},
           {"identity", nameOrNull(planned.identity)},
           {"library", nameOrNull(planned.library)},
-          {"budget_bytes", known(plan.budgetBytes)},
+          {"budget_bytes", known(plan.budgetBytes.device())},
           {"arena_bytes",
            known(arenaBytes < 0 ? arenaBytes
                                 : arenaBytes + plan.record.reservedBytes)},

@@ -94,6 +94,15 @@ std::vector<int32_t> tmc::aliveAtPeak(const PlanTrace &trace) {
   return alive;
 }
 
+/// "of an assumed 24.00 GiB", "of a budget of 2.00 GiB", or "".
+static std::string budgetText(const PlanFigures &plan, SpaceKind space) {
+  const int64_t budget = plan.budgetBytes[space];
+  if (budget < 0)
+    return "";
+  return (plan.isBudgetAssumed(space) ? "of an assumed " : "of a budget of ") +
+         readableBytes(budget);
+}
+
 static void tellMemory(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   table.heading("memory");
@@ -115,9 +124,7 @@ static void tellMemory(Table &table, const PlanFigures &plan,
   table.bytes("reserved", plan.record.reservedBytes);
   if (arenaBytes >= 0)
     table.bytes("arena and reserved", arenaBytes + plan.record.reservedBytes,
-                plan.budgetBytes >= 0
-                    ? "of a budget of " + readableBytes(plan.budgetBytes)
-                    : "");
+                budgetText(plan, kSpaces[0].kind));
   if (trace.launches.empty())
     return;
   const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
@@ -168,7 +175,9 @@ static void tellSpaces(Table &table, const PlanFigures &plan,
     if (!onDevice(space.kind) && isUsed(space.kind))
       table.bytes(
           std::string(space.name) + (space.hasAddresses ? " arena" : ""), bytes,
-          readableBytes(plan.record.livePeakBytes[space.kind]) +
+          budgetText(plan, space.kind) +
+              (plan.budgetBytes[space.kind] >= 0 ? ", " : "") +
+              readableBytes(plan.record.livePeakBytes[space.kind]) +
               " alive at most");
   auto busy = [&](EngineKind engine) {
     double seconds = plan.busySeconds(engine);

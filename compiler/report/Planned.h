@@ -48,7 +48,10 @@ struct PlanFigures {
   /// `boundOrder` says.
   PlanRecord record;
   enum class BoundOrder { Plan, Program } boundOrder = BoundOrder::Plan;
-  int64_t budgetBytes = -1; // Of the device.
+  /// -1: no limit, or nothing may leave the device.
+  PerSpace<int64_t> budgetBytes = PerSpace<int64_t>::all(-1);
+  /// The budgets beside the device are the target's, which assumes them.
+  bool isHostAssumed = false;
   /// -1 outside the device: nothing is there, nothing moves.
   PerSpace<int64_t> arenaBytes = PerSpace<int64_t>::all(-1);
   /// Of the step without a budget, in the program's own order: the same for all
@@ -76,6 +79,10 @@ struct PlanFigures {
   std::vector<ChosenLever> chosenLevers;
   int64_t settingsSeen = 0, settings = 0;
 
+  bool isBudgetAssumed(SpaceKind space) const {
+    return isHostAssumed && !onDevice(space) && infoOf(space).hasAddresses &&
+           budgetBytes[space] >= 0;
+  }
   double stepSeconds() const { return secondsOf(record.costPs); }
   /// Of all kernels of this step's program, each once.
   double kernelSeconds() const { return secondsOf(record.unconstrainedCostPs); }

@@ -196,9 +196,9 @@ json::Array cards(const PlanFigures &plan) {
     return std::string(text);
   };
   card(readableBytes(plan.arenaBytes.device() + plan.record.reservedBytes),
-       plan.budgetBytes < 0
+       plan.budgetBytes.device() < 0
            ? "needed, no budget"
-           : "of a budget of " + readableBytes(plan.budgetBytes));
+           : "of a budget of " + readableBytes(plan.budgetBytes.device()));
   card(readableSeconds(plan.stepSeconds()), "predicted step");
   card(percent(plan.overheadPct()), "overhead over no budget");
   if (plan.record.boundPs >= 0)

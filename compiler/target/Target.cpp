@@ -25,13 +25,14 @@ constexpr int64_t kGiB = int64_t(1) << 30;
 /// A card's published peak rates, in TFLOP/s of dense products that are
 /// accumulated in f32; 0 for a type without units. The card's own use of memory
 /// (context, handles) is subtracted. `host` is the machine that contains the
-/// card.
+/// card, and `hostGibibytes` what a step may pin of its memory.
 struct Card {
   const char *name, *arch;
   double f32, tf32, bits16, bits8;
   double gigabytesPerSecond, gibibytes;
   int64_t processors; // Multiprocessors.
   HostMachine host;
+  int64_t hostGibibytes;
 
   double teraflops(ProductType type) const {
     switch (type) {
@@ -53,32 +54,37 @@ struct Card {
 // when they accumulate in f32; those rates stand here. Memory is the total that
 // a process sees (cudaMemGetInfo, as PyTorch's messages print it), rounded
 // down: less than the nominal size.
+//
+// Of a desktop with 32 GiB a step may pin 24. Of a server it may pin a card's
+// share, rounded down: DGX H100 and H200 2 TiB of 8 cards, DGX A100 1 TiB of 8,
+// DGX-2 1.5 TiB of 16, AWS g4dn and g6e with 64 GiB and 128 GiB beside a card.
 constexpr Card kCards[] = {
     // H200 data sheet, H100 data sheet: SXM.
     {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, 132,
-     HostMachine::XeonDDR5},
+     HostMachine::XeonDDR5, 240},
     {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1, 132,
-     HostMachine::XeonDDR5},
+     HostMachine::XeonDDR5, 240},
     // A100 data sheet: its 8-bit units take integers only.
     {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1, 108,
-     HostMachine::EpycDDR4},
+     HostMachine::EpycDDR4, 120},
     {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3, 108,
-     HostMachine::EpycDDR4},
+     HostMachine::EpycDDR4, 120},
     // L40S data sheet.
     {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3, 142,
-     HostMachine::EpycDDR4},
+     HostMachine::EpycDDR4, 120},
     // Ada GPU architecture whitepaper, appendix A.
     {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5, 128,
-     HostMachine::RyzenDDR5},
+     HostMachine::RyzenDDR5, 24},
     // GA102 whitepaper, appendix A.
     {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5, 82,
-     HostMachine::RyzenDDR4},
+     HostMachine::RyzenDDR4, 24},
     // 28 multiprocessors at 1.777 GHz with the rates of the GA102 whitepaper.
     {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7, 28,
-     HostMachine::RyzenDDR4},
+     HostMachine::RyzenDDR4, 24},
     // V100 SXM2 and T4 data sheets: fp16 only.
-    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, 80, HostMachine::XeonDDR4},
-    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, 40, HostMachine::XeonDDR4},
+    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, 80, HostMachine::XeonDDR4,
+     90},
+    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, 40, HostMachine::XeonDDR4, 45},
 };
 
 /// The memory of context, library handles and kernels' code outside the arena.
@@ -136,7 +142,12 @@ Target cardTarget(const Card &card) {
   target.arch = card.arch;
   target.rates = PriceSource::Published;
   // Whole MiB, so that a plan's figures are whole MiB as well.
-  target.memoryBytes.device() = int64_t(card.gibibytes * 1024) << 20;
+  for (auto [space, bytes] : target.memoryBytes)
+    if (onDevice(space.kind))
+      bytes = int64_t(card.gibibytes * 1024) << 20;
+    else if (space.hasAddresses)
+      bytes = card.hostGibibytes * kGiB;
+  target.isHostAssumed = true;
   target.reservedBytes = reservedBytes(card.arch);
   for (ProductType type : kProductTypes)
     if (double teraflops = card.teraflops(type); teraflops > 0)

@@ -38,8 +38,11 @@ struct Target {
   Backend backend = Backend::Cpu;
   std::string arch; // "sm_90"; an instruction set of cpuArchs().
   PriceSource rates = PriceSource::Nominal; // Of the rooflines.
-  /// -1: unknown, and no limit.
+  /// What a step may take of each space; -1: unknown, and no limit.
   PerSpace<int64_t> memoryBytes = PerSpace<int64_t>::all(-1);
+  /// A card doesn't determine its host's memory: `memoryBytes` beside the
+  /// device is an assumption.
+  bool isHostAssumed = false;
   int64_t reservedBytes = 0; // Of the device: context and library handles.
   Rooflines rooflines;       // For kernels outside `families`.
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated

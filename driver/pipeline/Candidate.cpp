@@ -274,20 +274,30 @@ Expected<void> tmc::buildPrograms(Candidate &candidate, Phase first,
 
 PerSpace<int64_t> tmc::budgetsOf(const CompileOptions &asked,
                                  const Target &device) {
-  PerSpace<int64_t> budgets;
+  PerSpace<int64_t> budgets = device.memoryBytes;
   for (auto [space, bytes] : budgets) {
     const bool isThere = space.hasAddresses || !asked.fileDirectory.empty();
-    bytes = isThere ? asked.budgetBytes[space.kind].value_or(kNoLimit) : 0;
+    bytes = isThere ? asked.budgetBytes[space.kind].value_or(bytes) : 0;
   }
-  budgets.device() =
-      asked.budgetBytes.device().value_or(device.memoryBytes.device());
   return budgets;
 }
 
+/// No flag gives the host's budget, and the target assumes it.
+static bool isHostAssumed(const CompileOptions &asked, const Target &device) {
+  bool isGiven = false;
+  for (auto [space, bytes] : asked.budgetBytes)
+    isGiven |= !onDevice(space.kind) && space.hasAddresses && bytes.has_value();
+  return device.isHostAssumed && !isGiven;
+}
+
 PlanRequest tmc::planRequest(Candidate &candidate, Phase last) {
-  PlanRequest request{candidate.options, candidate.forward.device,
-                      budgetsOf(candidate.options, candidate.forward.device),
-                      &candidate.warnings, last};
+  PlanRequest request{
+      candidate.options,
+      candidate.forward.device,
+      budgetsOf(candidate.options, candidate.forward.device),
+      isHostAssumed(candidate.options, candidate.forward.device),
+      &candidate.warnings,
+      last};
   request.isCandidate = candidate.isOneOfSeveral;
   return request;
 }

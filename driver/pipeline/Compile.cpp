@@ -28,7 +28,7 @@ static EmitOptions emitOptions(const Compiled &compiled) {
   emit.model = compiled.forward->model;
   emit.backend = compiled.forward->device.backend;
   emit.target = compiled.forward->device.compiledFor();
-  emit.budgetBytes = figures.budgetBytes;
+  emit.budgetBytes = figures.budgetBytes.device();
   emit.reservedBytes = figures.record.reservedBytes;
   emit.predictedSeconds = figures.stepSeconds();
   emit.unconstrainedSeconds = figures.unconstrainedSeconds;

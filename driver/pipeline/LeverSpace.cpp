@@ -15,6 +15,13 @@ bool tmc::hasFreeLevers(const CompileOptions &asked) {
                       });
 }
 
+void tmc::freeLossChunk(CompileOptions &asked) {
+  LeverValue &chunk = asked.levers[kLossChunk];
+  const bool isChosen = hasFreeLevers(asked) || asked.offload.onlyIfNeeded;
+  if (isChosen && chunk == LeverValue() && asked.planner.empty())
+    chunk = leverTable()[kLossChunk].freed(chunk);
+}
+
 LeverSpace tmc::leverSpaceOf(const CompileOptions &asked, const Target &target,
                              int64_t samples) {
   LeverSpace space;

@@ -8,7 +8,7 @@
 //     micro-batches  1 2 4 8 ...            free
 //     precision      f32 tf32 bf16          free: types of the target
 //     optimizer      adamw8bit              pinned
-//     loss chunk     the exact one          pinned
+//     loss chunk     the exact one, 256     free, as another lever is
 //     tiles          1                      pinned
 //
 // Recomputation, order and offload belong to the plan: they change no bit.
@@ -46,6 +46,10 @@ struct LeverSpace {
 
 /// Whether a flag of `asked` leaves a lever free.
 bool hasFreeLevers(const CompileOptions &asked);
+
+/// Frees the loss's chunks, if no flag gives them and tmc chooses another lever
+/// or whether values move: their harm is the least of all.
+void freeLossChunk(CompileOptions &asked);
 
 /// The settings that `asked` allows on `target`, for a model with a batch of
 /// `samples` samples.

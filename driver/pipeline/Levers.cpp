@@ -93,9 +93,10 @@ static const Lever kTable[] = {
     {.flag = "loss-chunk",
      .byDefault = "",
      .valueName = "ROWS|all|auto",
-     .help = "hold at most so many rows of logits (default: 256 where\n"
-             "                          that saves memory and changes no bit, "
-             "else all)",
+     .help = "hold at most so many rows of logits (default: auto where\n"
+             "                          another flag is, else 256 where that "
+             "saves memory and\n"
+             "                          changes no bit, else all)",
      .place = 2,
      .values = chunksOf,
      .names = {},

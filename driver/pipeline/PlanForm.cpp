@@ -156,7 +156,7 @@ static void describe(StepForm &form, const PlanRequest &request) {
   trace.model = llvm::sys::path::stem(request.asked.model).str();
   trace.target = request.device.name;
   trace.precision = request.asked.levers.name(kPrecision);
-  trace.budgetBytes = plan.budgetBytes;
+  trace.budgetBytes = plan.budgetBytes.device();
   placePlanTrace(trace, module);
   trace.stepSeconds = plan.stepSeconds();
   plan.microBatches = request.asked.levers.count(kMicroBatches);
@@ -201,7 +201,11 @@ static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
   const int64_t budget = request.budgets.device();
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
-  figures.budgetBytes = budget;
+  figures.budgetBytes.device() = budget;
+  if (!moves.isNone()) {
+    figures.budgetBytes = request.budgets;
+    figures.isHostAssumed = request.isHostAssumed;
+  }
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say(moves.isNone() ? "plan ..." : "plan, with moves ...");
@@ -342,6 +346,11 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
       (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
   failure.notes.push_back("no plan can exist below " +
                           text(plan.record.impossibleBelowBytes));
+  for (auto [space, bytes] : plan.budgetBytes)
+    if (plan.isBudgetAssumed(space.kind))
+      failure.notes.push_back("the " + std::string(space.name) +
+                              " is assumed to have " + readableBytes(bytes) +
+                              " for the step; --host-budget SIZE says more");
   if (size_t(trace.peakLaunch) < trace.launches.size()) {
     const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
     int64_t alive =

@@ -35,6 +35,29 @@ static constexpr size_t kNearestTried = 3;
 /// found: no lever saves that much.
 static constexpr int64_t kReachedPart = 16;
 
+/// Refuses a setting whose tiles or chunks of the loss make the program of
+/// another setting. `built` is laid out.
+static Expected<void> refuseSame(LeverJob &job, const LeverSetting &setting,
+                                 const Candidate &built) {
+  const PlanFigures &made = built.form.figures;
+  if (job.asked.levers.count(kTiles) == kAuto && setting.count(kTiles) > 1 &&
+      made.tiles == 1)
+    return Failure::unsupported("has no rows that tiles could be made of");
+  if (job.asked.levers.count(kLossChunk) != kAuto ||
+      setting.count(kLossChunk) <= 0)
+    return {};
+  if (made.lossChunk == 0)
+    return Failure::unsupported("has no logits that chunks could be made of");
+  LeverSetting exact = setting;
+  exact[kLossChunk] = LeverValue();
+  Candidate other(job.forward, pinned(job.asked, exact));
+  other.options.progress = false;
+  TMC_TRY(buildPrograms(other, Phase::Raise, Phase::Raise));
+  if (other.form.figures.lossChunk == made.lossChunk)
+    return Failure::unsupported("has these chunks of the loss without a flag");
+  return {};
+}
+
 /// The candidate of one setting up to `last`, which is Shape at most.
 static Expected<std::unique_ptr<Candidate>>
 builtFor(LeverJob &job, const LeverSetting &setting, Phase last) {
@@ -47,11 +70,8 @@ builtFor(LeverJob &job, const LeverSetting &setting, Phase last) {
   built->isOneOfSeveral = true;
   const Phase tiled = std::min(last, Phase::Layout);
   TMC_TRY(buildPrograms(*built, Phase::Raise, tiled));
-  const bool isSame =
-      setting.count(kTiles) > 1 && built->form.figures.tiles == 1;
-  if (isSame && job.asked.levers.count(kTiles) == kAuto &&
-      tiled == Phase::Layout)
-    return Failure::unsupported("has no rows that tiles could be made of");
+  if (tiled == Phase::Layout)
+    TMC_TRY(refuseSame(job, setting, *built));
   if (last > tiled)
     TMC_TRY(buildPrograms(*built, Phase::Autodiff, last));
   return built;

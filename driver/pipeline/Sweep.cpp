@@ -47,8 +47,9 @@ static Curve emptyCurve(const Forward &forward, const PlanFigures &plan) {
   if (plan.arenaBytes.device() >= 0) {
     curve.plan.arenaBytes =
         plan.arenaBytes.device() + plan.record.reservedBytes;
-    curve.plan.budgetBytes =
-        plan.budgetBytes < 0 ? curve.plan.arenaBytes : plan.budgetBytes;
+    curve.plan.budgetBytes = plan.budgetBytes.device() < 0
+                                 ? curve.plan.arenaBytes
+                                 : plan.budgetBytes.device();
     curve.plan.seconds = plan.stepSeconds();
     curve.plan.overheadPct = plan.overheadPct();
   }

@@ -13,13 +13,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Pinned.h"
 #include "runtime/step/Program.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 
 const uint32_t tmc_runtime_instructions = tmc::kInstructions;
@@ -81,12 +79,9 @@ CudaDevice::~CudaDevice() {
   }
   (void)cudaFree(report_);
   (void)cudaFree(arenas_.device());
-  for (auto [space, arena] : arenas_) {
-    if (!mappedBytes_[space.kind])
-      continue;
-    (void)cudaHostUnregister(arena);
-    munmap(arena, mappedBytes_[space.kind]);
-  }
+  for (auto [space, arena] : arenas_)
+    if (mappedBytes_[space.kind])
+      unmapPinned(arena, mappedBytes_[space.kind]);
   if (native_)
     (void)cudaStreamDestroy(native_);
 }
@@ -171,18 +166,14 @@ Status CudaDevice::open() {
   return Status::ok();
 }
 
-/// Maps an arena in the host's memory and registers it with the driver.
-static Status mapPinned(SpaceKind space, int64_t bytes, char *&arena,
-                        size_t &mappedBytes);
-
 Status CudaDevice::allocateArena(SpaceKind space, int64_t bytes) {
   if (bytes < 0 || bytes > INT64_MAX / 2)
     return {Code::BadInput, arenaText(space, bytes) + " can't exist"};
   graph_.drop(); // It has the addresses of before.
   if (onDevice(space))
     return allocateOnDevice(space, bytes);
-  const Status mapped =
-      mapPinned(space, bytes, arenas_[space], mappedBytes_[space]);
+  const Status mapped = mapPinned(arenaText(space, bytes), bytes,
+                                  arenas_[space], mappedBytes_[space]);
   if (mapped)
     arenaBytes_[space] = bytes;
   return mapped;
@@ -215,27 +206,6 @@ Status CudaDevice::allocateOnDevice(SpaceKind space, int64_t bytes) {
   arenas_.device() = nullptr;
   arenaBytes_.device() = 0;
   return worldError("can't allocate " + wanted + " (" + there + ")", e);
-}
-
-static Status mapPinned(SpaceKind space, int64_t bytes, char *&arena,
-                        size_t &mappedBytes) {
-  const auto page = int64_t(sysconf(_SC_PAGESIZE));
-  const auto size =
-      size_t((std::max<int64_t>(bytes, 1) + page - 1) / page * page);
-  void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const std::string what = arenaText(space, bytes);
-  if (mapped == MAP_FAILED)
-    return {Code::World, "can't map " + what + ": " + std::strerror(errno)};
-  if (cudaError_t e = cudaHostRegister(mapped, size, cudaHostRegisterMapped);
-      e != cudaSuccess) {
-    (void)cudaGetLastError(); // already reported: later calls start clean
-    munmap(mapped, size);
-    return worldError("can't pin " + what, e);
-  }
-  arena = static_cast<char *>(mapped);
-  mappedBytes = size;
-  return Status::ok();
 }
 
 Status CudaDevice::checkReserve() {

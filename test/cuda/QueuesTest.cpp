@@ -149,6 +149,21 @@ TEST(CudaQueues, ErrorsComeWithTheirNames) {
       << s.message();
 }
 
+TEST(CudaQueues, AnArenaThatCannotBePinnedSaysHowMuchCan) {
+  emulator::setPinnedLimit(7 << 20);
+  auto device = makeDevice(1);
+  const Status s = device->allocateArena(SpaceKind::Host, 16 << 20);
+  emulator::setPinnedLimit(SIZE_MAX);
+  EXPECT_EQ(s.code(), Code::World);
+  EXPECT_NE(s.message().find("7 MiB can be pinned now"), std::string::npos)
+      << s.message();
+  EXPECT_NE(s.message().find("tmc plans for that by --host-budget 7MiB"),
+            std::string::npos)
+      << s.message();
+  const Status after = device->allocateArena(SpaceKind::Host, 16 << 20);
+  EXPECT_TRUE(after) << after.message();
+}
+
 TEST(CudaQueuesDeathTest, ACopyThatDoesNotWaitIsARace) {
   expectFault(
       emulator::FaultKind::Race, "a copy",

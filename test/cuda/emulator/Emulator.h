@@ -77,6 +77,8 @@ void launch(const void *kernel, dim3 grid, dim3 block, size_t sharedBytes,
 
 /// cudaMalloc refuses more than this.
 void setMemoryLimit(size_t bytes);
+/// cudaHostRegister refuses more than this in one piece.
+void setPinnedLimit(size_t bytes);
 /// Shared memory that a block may ask for, at most 99 KiB, as on sm_86; sm_75
 /// gives 64 KiB. TMC_EMULATOR_SHARED_KIB says it first.
 void setSharedLimit(size_t bytes);

@@ -44,6 +44,7 @@ WorkClock told;
 /// Memory of the host that is registered, by its first byte: copies reach it,
 /// in the order of streams and events.
 std::map<uintptr_t, size_t> registered;
+size_t pinnedLimit = SIZE_MAX;
 Wrap wrap = nullptr;
 bool runningWork = false, held = false;
 
@@ -174,6 +175,8 @@ bool isPinned(const void *p) {
 }
 
 } // namespace
+
+void setPinnedLimit(size_t bytes) { pinnedLimit = bytes; }
 
 CUstream_st *streamOf(cudaStream_t stream) {
   return stream ? stream : streams()[0];
@@ -350,7 +353,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
 }
 
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned) {
-  if (breaksCapture() || shouldFail("cudaHostRegister"))
+  if (breaksCapture() || shouldFail("cudaHostRegister") || bytes > pinnedLimit)
     return cudaErrorMemoryAllocation;
   registered[reinterpret_cast<uintptr_t>(p)] = bytes;
   return cudaSuccess;

@@ -164,12 +164,15 @@ TEST(Target, ACpuCopiesAtHalfItsRate) {
 
 TEST(Target, ThePlannerGetsItsHost) {
   Target target = *findTarget("cuda:h200");
-  target.memoryBytes[SpaceKind::Host] = 1 << 30;
+  EXPECT_TRUE(target.isHostAssumed);
+  EXPECT_EQ(target.memoryBytes[SpaceKind::Host], int64_t(240) << 30);
+  EXPECT_EQ(target.memoryBytes[SpaceKind::File], -1);
   target.copies[engine("d2h")] = {1e-6, 2e9};
   target.copies[engine("h2d")] = {3e-6, 4e9};
   target.updates = {5e-6, 6e9, 7e9};
-  const auto asMuch = PerSpace<int64_t>::all(-1);
-  planning::MoveOptions moves = moveOptionsOf(target, asMuch);
+  auto budgets = PerSpace<int64_t>::all(-1);
+  budgets[SpaceKind::Host] = 1 << 30;
+  planning::MoveOptions moves = moveOptionsOf(target, budgets);
   EXPECT_EQ(moves.toHost.bandwidth, 2'000'000'000);
   EXPECT_EQ(moves.toHost.latency, 1'000'000);
   EXPECT_EQ(moves.toDevice.bandwidth, 4'000'000'000);
@@ -178,10 +181,10 @@ TEST(Target, ThePlannerGetsItsHost) {
   EXPECT_EQ(moves.update.latency, 5'000'000);
   EXPECT_EQ(moves.hostBudget, 1 << 30);
   // Rates of files can be anything.
-  target.memoryBytes[SpaceKind::Host] = -1;
+  budgets[SpaceKind::Host] = -1;
   target.copies[engine("d2h")] = {1e30, 1e300};
   target.copies[engine("h2d")] = {0, 1e-3};
-  moves = moveOptionsOf(target, asMuch);
+  moves = moveOptionsOf(target, budgets);
   EXPECT_EQ(moves.toHost.bandwidth, 1'000'000'000'000'000);
   EXPECT_EQ(moves.toHost.latency, 1'000'000'000'000'000);
   EXPECT_EQ(moves.toDevice.bandwidth, 1);
