@@ -172,8 +172,8 @@ Status CudaDevice::allocateArena(SpaceKind space, int64_t bytes) {
   graph_.drop(); // It has the addresses of before.
   if (onDevice(space))
     return allocateOnDevice(space, bytes);
-  const Status mapped = mapPinned(arenaText(space, bytes), bytes,
-                                  arenas_[space], mappedBytes_[space]);
+  const Status mapped =
+      mapPinned(space, bytes, arenas_[space], mappedBytes_[space]);
   if (mapped)
     arenaBytes_[space] = bytes;
   return mapped;

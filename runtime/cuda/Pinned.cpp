@@ -1,4 +1,5 @@
 #include "runtime/cuda/Pinned.h"
+#include "runtime/step/Device.h"
 
 #include <cuda_runtime.h>
 
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -57,8 +59,9 @@ std::string knownLimits() {
 
 } // namespace
 
-Status mapPinned(const std::string &what, int64_t bytes, char *&memory,
+Status mapPinned(SpaceKind space, int64_t bytes, char *&memory,
                  size_t &mappedBytes) {
+  const std::string what = arenaText(space, bytes);
   const auto page = size_t(sysconf(_SC_PAGESIZE));
   const size_t size =
       (size_t(std::max<int64_t>(bytes, 1)) + page - 1) / page * page;

@@ -10,18 +10,18 @@
 #ifndef TMC_RUNTIME_CUDA_PINNED_H
 #define TMC_RUNTIME_CUDA_PINNED_H
 
+#include "runtime/kernels/Machine.h"
 #include "runtime/kernels/Status.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace tmc::cuda {
 
-/// Zeroed memory of at least `bytes` bytes, registered with the driver, and its
-/// size in whole pages. `what` names it in errors. Code::World: the system has
+/// Zeroed memory of at least `bytes` bytes for the arena of `space`, registered
+/// with the driver, and its size in whole pages. Code::World: the system has
 /// no such memory; the message says how much can be pinned now.
-Status mapPinned(const std::string &what, int64_t bytes, char *&memory,
+Status mapPinned(SpaceKind space, int64_t bytes, char *&memory,
                  size_t &mappedBytes);
 void unmapPinned(char *memory, size_t mappedBytes);
 
