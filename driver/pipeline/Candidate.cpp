@@ -190,8 +190,8 @@ static Expected<void> differentiate(Candidate &candidate) {
       how.lossScaleSpec =
           hasFP16(*candidate.form.module, options) ? "dynamic" : "none";
     how.outputs.assign(options.outputs.begin(), options.outputs.end());
-    pm.addPass(
-        createJoinProducts({how.optimizer, options.levers.name(kPrecision)}));
+    pm.addPass(createJoinProducts(
+        {how.optimizer, options.levers.name(kPrecision), options.base.text()}));
     pm.addPass(createAutodiff(how));
     canonicalize(pm);
   });
@@ -205,6 +205,7 @@ static Expected<void> narrow(Candidate &candidate) {
   how.target = options.target;
   return run(candidate, Phase::Precision, [&](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(createPrecision(how, device));
+    pm.addNestedPass<train::StepOp>(createStoreFrozen({options.base.text()}));
     if (device.backend == Backend::Cuda)
       pm.addNestedPass<train::StepOp>(createLayOutCodes());
     canonicalize(pm);
@@ -222,6 +223,8 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createFoldIntoKernels());
     pm.addPass(createRoundAsRead({options.target}, device));
+    if (device.backend == Backend::Cpu)
+      pm.addPass(createDequantizeAsRead());
     if (form.copies == NarrowCopies::Kept)
       pm.addNestedPass<train::StepOp>(createKeepCopies());
     pm.addPass(createCanonicalizerPass());

@@ -28,6 +28,8 @@
 // from a table of 65,536 bins, which differs from the nearest one in at most 1
 // % of them, and its offset is a sum in f32.
 //
+// The op of the compiler is nn.dequantize, its kernel Dequantize.h.
+//
 // Numbers must be finite; the codes of others have no meaning.
 //
 // Sources: Dettmers, Pagnoni, Holtzman, Zettlemoyer, "QLoRA: Efficient
