@@ -44,7 +44,8 @@ bool reachesLoss(Value value) {
 
 /// The readers of a weight: products, and losses with a table.
 struct Readers {
-  SmallVector<OpOperand *> uses; // Of the weight, or of its rounded copy.
+  /// Uses of the weight, or of its rounded copy, and the types that they read.
+  SmallVector<std::pair<OpOperand *, RankedTensorType>> uses;
   SmallVector<Operation *> casts;
   std::string other; // The name of a reader of another kind, or "".
   bool isHead = false;
@@ -70,7 +71,7 @@ private:
       if (isTable || (isFactor && reachesLoss(product.getResult())))
         isHead = true;
       if (isFactor || isTable)
-        uses.push_back(&use);
+        uses.push_back({&use, tensorType(value)});
       else if (other.empty())
         other = tmc::nameOf(user);
     }
@@ -188,9 +189,9 @@ private:
   /// The weight of the type that a reader wants, at the reader.
   template <typename Make>
   static void replace(const Readers &readers, Make &&make) {
-    for (OpOperand *use : readers.uses) {
+    for (auto [use, wanted] : readers.uses) {
       OpBuilder b(use->getOwner());
-      use->set(make(b, use->getOwner()->getLoc(), tensorType(use->get())));
+      use->set(make(b, use->getOwner()->getLoc(), wanted));
     }
     for (Operation *cast : readers.casts)
       cast->erase();

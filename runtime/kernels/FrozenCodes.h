@@ -179,10 +179,11 @@ constexpr float kMostCode = 127;
 /// 1 / 127, as bitsandbytes has it.
 constexpr float kPerCode = 7.874015718698502e-3f;
 
-/// The factor of a row; finite for rows that are nearly zero.
+/// The factor of a row; finite for rows that are nearly zero. It is rounded
+/// twice, because torch computes `127 / absmax` so.
 TMC_HD inline float rowFactor(float absmax) {
   constexpr float kLargest = 3.4028234663852886e38f;
-  const float factor = kMostCode / absmax;
+  const float factor = 1.0f / absmax * kMostCode;
   return absmax == 0 ? 0 : factor < kLargest ? factor : kLargest;
 }
 
