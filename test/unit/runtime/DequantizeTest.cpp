@@ -39,8 +39,8 @@ template <typename T> void blocksAre(DType type, bool nested) {
     const int64_t blocks = count / frozen::kBlock;
     const auto codes = drawnBytes<uint8_t>(count / 2, 1);
     const auto mapped = drawnBytes<uint8_t>(blocks, 2);
-    const Floats absmax = randomFloats(blocks, 3),
-                 outer = randomFloats(frozen::nestedFloats(blocks), 4);
+    const test::Floats absmax = randomFloats(blocks, 3),
+                       outer = randomFloats(frozen::nestedFloats(blocks), 4);
     Buffer<T> got(count), want(count);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t b = i / frozen::kBlock;
@@ -65,7 +65,7 @@ template <typename T> void rowsAre(DType type) {
   for (const int64_t columns : {1, 16, 77, 1024}) {
     const int64_t rows = 37;
     const auto codes = drawnBytes<int8_t>(rows * columns, 1);
-    const Floats absmax = randomFloats(rows, 2);
+    const test::Floats absmax = randomFloats(rows, 2);
     Buffer<T> got(rows * columns), want(rows * columns);
     for (int64_t i = 0; i < rows * columns; ++i)
       want[i] = rounded<T>(frozen::rowValue(codes[i], absmax[i / columns]));
