@@ -27,6 +27,7 @@
 // So both ways the rotation takes place in the one buffer of all three: its
 // gradient is that of attention (nn.packed_attention_grad), rotated back.
 
+#include "passes/BaseSpec.h"
 #include "passes/Passes.h"
 
 #include "compiler/analysis/StepProblem.h"
@@ -182,6 +183,7 @@ private:
   func::FuncOp forward;
   std::shared_ptr<OptimizerRule> rule; // Passes are copied.
   std::optional<PrecisionSpec> spec;
+  std::optional<BaseSpec> storage;
 
   /// Reads the options. Texts that can't be read are other passes' errors.
   LogicalResult parse() {
@@ -191,7 +193,11 @@ private:
     else
       llvm::consumeError(parsedRule.takeError());
     spec = PrecisionSpec::ifValid(precision);
-    return success(rule && spec);
+    if (auto parsed = BaseSpec::parse(base))
+      storage = std::move(*parsed);
+    else
+      llvm::consumeError(parsed.takeError());
+    return success(rule && spec && storage);
   }
 
   /// The argument of the forward function that `value` is, if it is a parameter
@@ -265,8 +271,15 @@ private:
            mayJoin(a.getRhs(), b.getRhs()) &&
            (!a.getBias() || mayJoin(a.getBias(), b.getBias()));
   }
+  /// Whether `value` is a parameter that may be stored as codes.
+  bool mayBeCoded(Value value) {
+    return isFrozen(value) &&
+           isCoded(storage->choose({argName(value).str()}).format);
+  }
   bool mayJoin(Value a, Value b) {
     RankedTensorType first = tensorType(a), second = tensorType(b);
+    if (mayBeCoded(a) || mayBeCoded(b))
+      return false;
     if (first.getElementType() != second.getElementType() ||
         isFrozen(a) != isFrozen(b))
       return false;

@@ -53,6 +53,44 @@ def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def StoreFrozen : Pass<"tmc-store-frozen", "::tmc::train::StepOp"> {
+  let summary = "store weights that aren't trained in few bits";
+  let description = [{
+    A frozen parameter that only products of matrices read becomes an argument of
+    codes, and others of their maxima; `spec` names the format (`BaseSpec.h`).
+    Each reader gets an `nn.dequantize` of its own, in its block, so that a plan
+    may keep the numbers between two readers of a block, or make them again. A
+    parameter has at least 4,096 numbers, which 64 divides for nf4. One whose
+    product is the logits of a cross-entropy stays as it is, unless it is named.
+
+    After `precision`, which decides the type that a reader multiplies.
+
+    Before:
+
+    ```mlir
+    train.step @step(%x: tensor<8x64xf32> {...}, %w: tensor<64x64xf32> {train.frozen, train.name = "w", ...}) ... {
+      %y = nn.matmul %x, %w transpose_rhs : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+    ```
+
+    After `spec=nf4`:
+
+    ```mlir
+    train.step @step(%x: tensor<8x64xf32> {...},
+                     %w: tensor<2048xi8> {train.frozen, train.name = "w", train.stored = #train.stored<tensor<64x64xf32>, "w.absmax", "w.nested_absmax">, ...},
+                     %a: tensor<64xi8> {train.frozen, train.maxima_of = "w", train.name = "w.absmax", ...},
+                     %s: tensor<2xf32> {train.frozen, train.maxima_of = "w", train.name = "w.nested_absmax", ...}) ... {
+      %d = nn.dequantize %w, %a nested(%s) : (tensor<2048xi8>, tensor<64xi8>, tensor<2xf32>) -> tensor<64x64xf32>
+      %y = nn.matmul %x, %d transpose_rhs : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+    ```
+  }];
+  let options = [
+    Option<"spec", "spec", "std::string", /*default=*/"\"\"",
+           "nf4, nf4:plain, int8, bf16, f32 or keep, then exceptions: "
+           "nf4,NAME=bf16,...; empty: nothing changes">,
+  ];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
+}
+
 def JoinProducts : Pass<"tmc-join-products", "::mlir::ModuleOp"> {
   let summary = "make one product of those that multiply one value";
   let description = [{
@@ -116,6 +154,9 @@ def JoinProducts : Pass<"tmc-join-products", "::mlir::ModuleOp"> {
            "how parameters will be updated, as in tmc-autodiff">,
     Option<"precision", "precision", "std::string", /*default=*/"\"f32\"",
            "the types of products, as in tmc-precision">,
+    Option<"base", "base", "std::string", /*default=*/"\"\"",
+           "the storage of frozen parameters, as in tmc-store-frozen: codes "
+           "have maxima for each parameter">,
   ];
 }
 
@@ -626,6 +667,29 @@ def RoundAsRead : Pass<"tmc-round-as-read"> {
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
            "What the step is compiled for">,
   ];
+}
+
+def DequantizeAsRead : Pass<"tmc-dequantize-as-read"> {
+  let summary = "let products decode the frozen weights that they read";
+  let description = [{
+    A product packs its factors in any case, and decodes a panel of codes as it
+    does, to the same bits. If each reader of a decoded weight is such a product,
+    the weight is never written to memory. For the cpu.
+
+    Before:
+
+    ```mlir
+    %w = nn.dequantize %q, %a : (tensor<4096xi8>, tensor<128xf32>) -> tensor<64x128xbf16>
+    %y = nn.matmul %x, %w transpose_rhs : (tensor<8x128xbf16>, tensor<64x128xbf16>) -> tensor<8x64xbf16>
+    ```
+
+    After:
+
+    ```mlir
+    %y = nn.matmul_codes %x, %q, %a transpose_rhs : (tensor<8x128xbf16>, tensor<4096xi8>, tensor<128xf32>) -> tensor<8x64xbf16>
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect"];
 }
 
 def KeepCopies : Pass<"tmc-keep-copies", "::tmc::train::StepOp"> {

@@ -81,6 +81,13 @@ struct ModelFlags {
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),
                                cl::desc("parameters that aren't trained"),
                                TMC_MODEL_FLAG};
+  cl::opt<std::string> base{
+      "base", cl::value_desc("SPEC"),
+      cl::desc("how parameters that aren't trained are stored: nf4, nf4:plain, "
+               "int8,\n                          bf16 or f32, then "
+               "exceptions by name: nf4,NAME=bf16\n                          "
+               "(default: as the model has them)"),
+      TMC_MODEL_FLAG};
   cl::list<std::string> keep{
       "keep-output", cl::value_desc("NAME"),
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
@@ -294,6 +301,10 @@ Expected<void> ModelFlags::readProgram(CompileOptions &options) {
     return Failure::usage("--batchnorm=" + batchNorm +
                           " is none of per-micro-batch, frozen");
   options.batchNorm = batchNorm;
+  llvm::Expected<BaseSpec> storage = BaseSpec::parse(base.getValue());
+  if (!storage)
+    return Failure::usage("--" + llvm::toString(storage.takeError()));
+  options.base = *std::move(storage);
   options.lossScale = lossScale;
   static constexpr std::pair<const char *, NarrowCopies> kCopies[] = {
       {"auto", NarrowCopies::Auto},

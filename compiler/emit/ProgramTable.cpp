@@ -151,6 +151,7 @@ private:
     for (const Tensor &tensor : tensors) {
       printRanges(tensor);
       printAliases(tensor);
+      printStored(tensor);
     }
     os << "const TensorInfo tensors[] = {\n";
     for (const Tensor &tensor : tensors)
@@ -193,7 +194,34 @@ private:
          << ", .aliasCount = " << aliases.size();
     if (tensor.own.firstRow > 0)
       os << ",\n     .continues = true";
+    if (tensor.has(TrainDialect::kStored))
+      os << ",\n     .stored = &stored" << &tensor - tensors.data();
+    if (tensor.has(TrainDialect::kMaximaOf))
+      os << ",\n     .maximaOf = "
+         << indexOf(tensor.text(TrainDialect::kMaximaOf));
     os << "},\n";
+  }
+
+  int64_t indexOf(StringRef name) const {
+    return llvm::find_if(
+               tensors,
+               [&](const Tensor &tensor) { return tensor.name() == name; }) -
+           tensors.begin();
+  }
+
+  /// The parameter that a tensor of codes stands for.
+  void printStored(const Tensor &tensor) {
+    auto stored = tensor.attrs.getAs<train::StoredAttr>(TrainDialect::kStored);
+    if (!stored)
+      return;
+    os << "const StoredInfo stored" << &tensor - tensors.data()
+       << " = {.rank = " << stored.getType().getRank() << ", .dims = {";
+    llvm::interleaveComma(stored.getType().getShape(), os);
+    os << "}, .byRows = " << (tensor.type().getRank() == 2 ? "true" : "false")
+       << ", .absmax = " << indexOf(stored.getAbsmax());
+    if (stored.getNested())
+      os << ", .nested = " << indexOf(stored.getNested());
+    os << "};\n";
   }
 
   void printAliases(const Tensor &tensor) {

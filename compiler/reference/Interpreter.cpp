@@ -79,6 +79,7 @@ const OpTable &OpTable::all() {
     addRandom(table);
     addRotary(table);
     addShapes(table);
+    addFrozen(table);
     addFused(table);
     addTrain(table);
     return table;

@@ -146,6 +146,7 @@ void addLosses(OpTable &table);
 void addRandom(OpTable &table);
 void addRotary(OpTable &table);
 void addShapes(OpTable &table);
+void addFrozen(OpTable &table);
 void addFused(OpTable &table);
 void addTrain(OpTable &table);
 void addUpdates(OpTable &table); // Called by addTrain.

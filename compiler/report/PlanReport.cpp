@@ -253,6 +253,7 @@ std::string tmc::planJson(const Planned &planned) {
                                 : arenaBytes + plan.record.reservedBytes)},
           {"live_peak_bytes", known(plan.record.livePeakBytes.device())},
           {"reserved_bytes", plan.record.reservedBytes},
+          {"load_staging_bytes", known(plan.loadStagingBytes)},
           {"unconstrained_bytes", known(plan.unconstrainedBytes)},
           {"peak_by_class", std::move(classes)},
           {"step_time_s", known(plan.stepSeconds())},

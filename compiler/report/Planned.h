@@ -63,6 +63,8 @@ struct PlanFigures {
   bool smallestStoppedEarly = false;
   /// Bytes of the parameters' 16-bit copies that updates write; 0: none.
   int64_t keptCopyBytes = 0;
+  /// Bytes that a trainer may take to load values, beside its arenas.
+  int64_t loadStagingBytes = -1;
   int64_t launches = -1, copies = -1, transfers = -1, hostUpdates = -1;
   StepWork work;
   int64_t microBatches = 1;

@@ -389,6 +389,8 @@ BatchSplit EmbeddingGradOp::getSplit(ArrayRef<int64_t> batchDims) {
 std::optional<MutableOperandRange> tmc::nn::accumulatorOf(Operation *op) {
   if (auto product = dyn_cast<MatmulOp>(op))
     return product.getAccMutable();
+  if (auto product = dyn_cast<MatmulCodesOp>(op))
+    return product.getAccMutable();
   if (auto rows = dyn_cast<EmbeddingGradOp>(op))
     return rows.getAccMutable();
   if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op);

@@ -7,6 +7,7 @@
 include "dialects/nn/Attention.td"
 include "dialects/nn/Base.td"
 include "dialects/nn/Conv.td"
+include "dialects/nn/Frozen.td"
 include "dialects/nn/Fused.td"
 include "dialects/nn/Linear.td"
 include "dialects/nn/Loss.td"

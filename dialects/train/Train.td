@@ -28,6 +28,8 @@ def Train_Dialect : Dialect {
     | `train.init` | argument | "normal", "ones", "zeros" or a number: how a fresh one starts |
     | `train.parts` | both | `#train.part`s: tensors of the model that this one holds, one after another along its first dimension |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
+    | `train.stored` | argument | `#train.stored`: these are codes of a frozen param |
+    | `train.maxima_of` | argument | the name of the codes that these maxima belong to |
     | `train.copy_of` | argument | the param's name, of which this is a copy in 16 bits |
     | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
     | `train.limit` | argument | integers must be in [0, limit) |
@@ -49,6 +51,8 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kInit = "train.init";
     static constexpr ::llvm::StringLiteral kParts = "train.parts";
     static constexpr ::llvm::StringLiteral kSlot = "train.slot";
+    static constexpr ::llvm::StringLiteral kStored = "train.stored";
+    static constexpr ::llvm::StringLiteral kMaximaOf = "train.maxima_of";
     static constexpr ::llvm::StringLiteral kCopyOf = "train.copy_of";
     static constexpr ::llvm::StringLiteral kFeed = "train.feed";
     static constexpr ::llvm::StringLiteral kLimit = "train.limit";
@@ -98,6 +102,22 @@ def Train_PartAttr : AttrDef<Train_Dialect, "Part"> {
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$rows,
                         OptionalParameter<"::mlir::Attribute">:$init);
   let assemblyFormat = "`<` $name `,` $rows (`,` $init^)? `>`";
+}
+
+def Train_StoredAttr : AttrDef<Train_Dialect, "Stored"> {
+  let mnemonic = "stored";
+  let summary = "the parameter that an argument of codes stands for";
+  let description = [{
+    Its own type, the name of the argument with the maxima, and where they are
+    codes themselves, of that with theirs. `nn.dequantize` says the format.
+
+        #train.stored<tensor<64x64xf32>, "fc.weight.absmax">
+        #train.stored<tensor<64x64xf32>, "fc.weight.absmax", "fc.weight.nested_absmax">
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$type,
+                        "::mlir::StringAttr":$absmax,
+                        OptionalParameter<"::mlir::StringAttr">:$nested);
+  let assemblyFormat = "`<` $type `,` $absmax (`,` $nested^)? `>`";
 }
 
 def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {

@@ -82,6 +82,19 @@ static RaiseOptions raiseOptions(const CompileOptions &options,
   return {};
 }
 
+/// Pieces of a file, and the maxima of the largest parameter that is encoded on
+/// its way (runtime/step/FrozenValues.h).
+static int64_t loadStagingIn(ModuleOp module) {
+  constexpr int64_t kPieces = 8 << 20, kNumbersOfByte = 16;
+  int64_t most = 0;
+  for (auto step : module.getOps<train::StepOp>())
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (auto stored = step.getArgAttrOfType<train::StoredAttr>(
+              i, train::TrainDialect::kStored))
+        most = std::max(most, stored.getType().getNumElements());
+  return kPieces + most / kNumbersOfByte;
+}
+
 /// Bytes of the copies that updates keep.
 static int64_t copyBytesIn(ModuleOp module) {
   int64_t bytes = 0;
@@ -190,8 +203,8 @@ static Expected<void> differentiate(Candidate &candidate) {
       how.lossScaleSpec =
           hasFP16(*candidate.form.module, options) ? "dynamic" : "none";
     how.outputs.assign(options.outputs.begin(), options.outputs.end());
-    pm.addPass(
-        createJoinProducts({how.optimizer, options.levers.name(kPrecision)}));
+    pm.addPass(createJoinProducts(
+        {how.optimizer, options.levers.name(kPrecision), options.base.text()}));
     pm.addPass(createAutodiff(how));
     canonicalize(pm);
   });
@@ -205,6 +218,7 @@ static Expected<void> narrow(Candidate &candidate) {
   how.target = options.target;
   return run(candidate, Phase::Precision, [&](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(createPrecision(how, device));
+    pm.addNestedPass<train::StepOp>(createStoreFrozen({options.base.text()}));
     if (device.backend == Backend::Cuda)
       pm.addNestedPass<train::StepOp>(createLayOutCodes());
     canonicalize(pm);
@@ -222,6 +236,8 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createFoldIntoKernels());
     pm.addPass(createRoundAsRead({options.target}, device));
+    if (device.backend == Backend::Cpu)
+      pm.addPass(createDequantizeAsRead());
     if (form.copies == NarrowCopies::Kept)
       pm.addNestedPass<train::StepOp>(createKeepCopies());
     pm.addPass(createCanonicalizerPass());
@@ -232,6 +248,7 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
   TMC_TRY(runPasses(*form.module, Phase::Shape, build, options, device,
                     candidate.warnings));
   form.figures.keptCopyBytes = copyBytesIn(*form.module);
+  form.figures.loadStagingBytes = loadStagingIn(*form.module);
   form.shaped.clear();
   llvm::raw_string_ostream os(form.shaped);
   form.module->print(os);

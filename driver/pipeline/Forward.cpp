@@ -119,9 +119,10 @@ readFormat(const CompileOptions &options, MLIRContext &context,
   forward.modelWeights = std::move(model->weights);
   if (!wantsWeights(options))
     return std::move(model->module);
-  Expected<WeightSources> gathered = gatherWeights(
-      valuesOf(function), *forward.modelWeights, options.weights,
-      {options.weightsPrefix.first, options.weightsPrefix.second});
+  Expected<WeightSources> gathered =
+      gatherWeights(valuesOf(function), *forward.modelWeights, options.weights,
+                    {options.weightsPrefix.first, options.weightsPrefix.second},
+                    /*takesCodes=*/!options.base.isNone());
   if (!gathered)
     return std::move(gathered.failure());
   forward.weights = std::make_unique<WeightSources>(std::move(*gathered));

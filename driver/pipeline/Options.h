@@ -10,6 +10,7 @@
 #include "compiler/target/AlgorithmFile.h"
 #include "compiler/target/Target.h"
 #include "driver/pipeline/Levers.h"
+#include "passes/BaseSpec.h"
 #include "passes/Offload.h"
 
 #include <cstdint>
@@ -72,6 +73,7 @@ struct CompileOptions {
   std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
+  BaseSpec base; // The storage of parameters that aren't trained.
   std::vector<std::string> outputs; // The model's, kept beside the loss.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.

@@ -129,10 +129,52 @@ static const SetTensor *find(const SafetensorsSet &file,
   return found;
 }
 
+/// A tensor beside codes: its name in a file, and its name for the trainer.
+struct BesideCodes {
+  std::string inFile, own;
+};
+
+/// The tensors beside the codes `name` of a checkpoint of bitsandbytes, of the
+/// parameter `own`; none if `name` holds no codes. The trainer checks them
+/// (runtime/step/FrozenValues.h).
+static std::vector<BesideCodes> besideCodes(const SafetensorsSet &file,
+                                            const std::string &name,
+                                            const std::string &own) {
+  std::vector<BesideCodes> tensors;
+  auto add = [&](const std::string &beside, const std::string &its) {
+    if (file.find(beside))
+      tensors.push_back({beside, its});
+  };
+  const SetTensor *codes = file.find(name);
+  if (codes && file.find(name + ".quant_state.bitsandbytes__nf4"))
+    for (const char *suffix :
+         {".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map",
+          ".quant_state.bitsandbytes__nf4"})
+      add(name + suffix, own + suffix);
+  llvm::StringRef module = name, ownModule = own;
+  (void)ownModule.consume_back("weight");
+  if (codes && codes->type == DType::I8 && module.consume_back("weight"))
+    add(module.str() + "SCB", ownModule.str() + "SCB");
+  return tensors;
+}
+
+/// The same, under each name of `value`.
+static std::vector<BesideCodes> besideCodes(const SafetensorsSet &file,
+                                            const ModelValue &value,
+                                            const WeightsPrefix &prefix) {
+  std::vector<BesideCodes> tensors =
+      besideCodes(file, prefix.nameInFile(value.name), value.name);
+  for (const std::string &alias : value.aliases)
+    if (tensors.empty())
+      tensors = besideCodes(file, prefix.nameInFile(alias), value.name);
+  return tensors;
+}
+
 /// Checks the names and shapes of --weights; returns the text of a warning.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
                                    Weights &model, const SafetensorsSet &file,
-                                   const WeightsPrefix &prefix) {
+                                   const WeightsPrefix &prefix,
+                                   bool takesCodes) {
   std::vector<std::string> missing, unexpected, wrong;
   std::set<std::string> known;
   for (const Weights::Unused &tensor : model.unused()) {
@@ -141,7 +183,12 @@ static Expected<std::string> check(const std::vector<ModelValue> &values,
       known.insert(prefix.nameInFile(alias));
   }
   for (const ModelValue &value : values) {
+    const std::vector<BesideCodes> beside = besideCodes(file, value, prefix);
+    for (const BesideCodes &each : beside)
+      known.insert(each.inFile);
     if (const SafeTensor *tensor = find(file, value, prefix, known)) {
+      if (takesCodes && value.kind == ModelValue::Frozen && !beside.empty())
+        continue;
       if (std::string text = contradiction(value, *tensor); !text.empty())
         wrong.push_back(text);
     } else if (value.kind == ModelValue::Trained ||
@@ -186,12 +233,13 @@ static Expected<std::string> check(const std::vector<ModelValue> &values,
 
 Expected<WeightSources>
 tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
-                   const std::string &path, const WeightsPrefix &prefix) {
+                   const std::string &path, const WeightsPrefix &prefix,
+                   bool takesCodes) {
   WeightSources sources;
   if (!path.empty()) {
     if (Status s = SafetensorsSet::open(path, sources.given); !s)
       return failureOf(s);
-    auto extra = check(values, model, sources.given, prefix);
+    auto extra = check(values, model, sources.given, prefix, takesCodes);
     if (!extra)
       return std::move(extra.failure());
     if (!extra->empty())
@@ -203,6 +251,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     std::string_view bytes;
     if (const SetTensor *found = find(sources.given, value, prefix, known)) {
       tensor.type = found->type;
+      tensor.shape = found->shape;
       bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
     } else {
       auto read = model.read(value.name);
@@ -221,6 +270,13 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     sources.tensors.emplace_back(value.name, tensor);
     sources.bytes.push_back(bytes);
     sources.totalBytes += int64_t(bytes.size());
+    for (const BesideCodes &each : besideCodes(sources.given, value, prefix)) {
+      const SetTensor &beside = *sources.given.find(each.inFile);
+      bytes = {sources.given.data(beside), size_t(beside.end - beside.begin)};
+      sources.tensors.emplace_back(each.own, beside);
+      sources.bytes.push_back(bytes);
+      sources.totalBytes += int64_t(bytes.size());
+    }
   }
   sources.transient = model.transient();
   TMC_TRY(addUnused(model, prefix, sources));

@@ -55,10 +55,13 @@ struct WeightsPrefix {
 /// Finds the values of `values`: in the files of `path` (a SafetensorsSet),
 /// unless that is empty, else in the model. Fails where a file contradicts the
 /// model, where `path` lacks a parameter, and where the model names a file that
-/// it may not; a file that isn't there only leaves values missing.
+/// it may not; a file that isn't there only leaves values missing. With
+/// `takesCodes` a frozen parameter may be in codes of bitsandbytes, which are
+/// taken as they are.
 Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
                                       Weights &model, const std::string &path,
-                                      const WeightsPrefix &prefix);
+                                      const WeightsPrefix &prefix,
+                                      bool takesCodes);
 
 /// Writes the values to the staged file weights.safetensors, marked with the
 /// step's `identity`; writes no file if there are no values.

@@ -170,6 +170,14 @@ private:
           value = -1 - random.below(32);
       return;
     }
+    if (step.getArgAttr(index, TrainDialect::kStored) ||
+        step.getArgAttr(index, TrainDialect::kMaximaOf)) {
+      // Codes of a frozen weight, and of maxima: any bytes are some.
+      constexpr int64_t kBytes = 256;
+      for (int64_t &value : tensor.ints)
+        value = random.below(kBytes) - kBytes / 2;
+      return;
+    }
     std::vector<Allowed> allowed = allowedOf(tensor, index);
     int64_t row = tensor.rank() ? tensor.shape.back() : 1;
     for (int64_t i = 0; i < tensor.size(); ++i) {

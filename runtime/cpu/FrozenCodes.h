@@ -41,6 +41,40 @@ struct Nf4 {
   Maxima maxima;
 };
 
+/// The tensors of a step as Nf4: `nested` is null if maxima are in f32.
+inline Nf4 nf4Of(const void *codes, const void *absmax, const void *nested,
+                 int64_t blocks) {
+  const auto *packed = static_cast<const uint8_t *>(codes);
+  if (nested)
+    return {packed, Maxima(static_cast<const uint8_t *>(absmax),
+                           static_cast<const float *>(nested), blocks)};
+  return {packed, Maxima(static_cast<const float *>(absmax))};
+}
+
+/// A stored tensor in either format. Rows of `columns` numbers have a maximum
+/// each; 0: blocks of nf4.
+struct Stored {
+  Nf4 nf4;
+  const int8_t *codes;
+  const float *absmax;
+  int64_t columns;
+
+  static Stored blocks(const void *codes, const void *absmax,
+                       const void *nested, int64_t count) {
+    return {nf4Of(codes, absmax, nested, count), nullptr, nullptr, 0};
+  }
+  static Stored rows(const void *codes, const void *absmax, int64_t columns) {
+    return {{nullptr, Maxima(nullptr)},
+            static_cast<const int8_t *>(codes),
+            static_cast<const float *>(absmax),
+            columns};
+  }
+};
+
+/// Numbers [begin, begin + count) of the tensor, in one row.
+template <typename T>
+void decode(const Stored &stored, int64_t begin, int64_t count, T *out);
+
 /// Codes and maxima of `count` numbers, a multiple of kBlock. Writes count / 2
 /// bytes of codes and count / kBlock maxima.
 template <typename T>

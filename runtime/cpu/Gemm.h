@@ -19,7 +19,8 @@
 // element of c depends on k alone: results have the same bits for any number of
 // threads and any m, n. A panel is computed by one thread. Narrow operands are
 // widened when they are packed: their product has the same bits as that of
-// completely widened operands.
+// completely widened operands. A factor b that is stored as codes is decoded a
+// panel at a time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMM_H
@@ -33,6 +34,9 @@
 namespace tmc {
 
 class Stream;
+namespace frozen {
+struct Stored;
+}
 
 namespace gemm {
 
@@ -70,9 +74,15 @@ struct Matrix {
   /// The type to which f32 elements are rounded when read; F32: not rounded.
   DType readAs = DType::F32;
   BlockScales scales = {}; // only for 8-bit elements
+  /// Codes in place of data, as which element `first` comes first; decoded to
+  /// elements of `type`.
+  const frozen::Stored *stored = nullptr;
+  int64_t first = 0;
 
   /// True for floats that aren't rounded.
-  bool isPlain() const { return type == DType::F32 && readAs == DType::F32; }
+  bool isPlain() const {
+    return type == DType::F32 && readAs == DType::F32 && !stored;
+  }
   /// True if every element is read as a bf16 number.
   bool isBF16() const {
     return type == DType::BF16 || readAs == DType::BF16 ||
@@ -81,15 +91,16 @@ struct Matrix {
   const float *floats() const { return static_cast<const float *>(data); }
   /// The matrix that begins `elements` elements later.
   Matrix shifted(int64_t elements) const {
-    return {static_cast<const char *>(data) + elements * sizeOf(type),
-            rowStride,
-            colStride,
-            type,
-            readAs,
-            scales};
+    Matrix moved = *this;
+    if (stored)
+      moved.first += elements;
+    else
+      moved.data = static_cast<const char *>(data) + elements * sizeOf(type);
+    return moved;
   }
   Matrix transposed() const {
-    return {data, colStride, rowStride, type, readAs, scales.transposed()};
+    return {data,   colStride,           rowStride, type,
+            readAs, scales.transposed(), stored,    first};
   }
   /// The part from (row, column) on.
   Matrix at(int64_t row, int64_t column) const {
@@ -142,6 +153,11 @@ void packA(const Matrix &a, int64_t m, int64_t k, float *to);
 /// Packs k x n (n <= kPanelN) of `b`, row by row; each row has kPanelN
 /// elements, zeros after n.
 void packB(const Matrix &b, int64_t k, int64_t n, float *to);
+/// Bytes of a decoded panel: kGemmDepth by kPanelN floats.
+constexpr int64_t kDecodedBytes = 256 * kPanelN * 4;
+/// k x n (k <= 256, n <= kPanelN) of `b`, which is stored as codes, decoded in
+/// `panel`, which has kDecodedBytes.
+Matrix decoded(const Matrix &b, int64_t k, int64_t n, void *panel);
 /// c[m, n] (+)= packed a (m <= kPanelM rows) times packed b; n <= kPanelN.
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias);

@@ -2,8 +2,10 @@
 
 #include "runtime/cpu/GemmPack.h"
 
+#include "runtime/cpu/FrozenCodes.h"
 #include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/TransposeBlock.h"
+#include "runtime/kernels/Matmul.h"
 
 #include <algorithm>
 
@@ -109,6 +111,31 @@ void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to) {
   });
   if (b.scales.data)
     scalePacked(b.scales, k, n, kPanelN, to);
+}
+
+template <typename T>
+static Matrix decodedAs(const Matrix &b, int64_t k, int64_t n, T *panel) {
+  Matrix to{panel, kPanelN, 1, b.type};
+  if (b.colStride == 1) {
+    for (int64_t p = 0; p < k; ++p)
+      frozen::decode(*b.stored, b.first + p * b.rowStride, n,
+                     panel + p * kPanelN);
+    return to;
+  }
+  to = Matrix{panel, 1, k, b.type};
+  for (int64_t j = 0; j < n; ++j)
+    frozen::decode(*b.stored, b.first + j * b.colStride, k, panel + j * k);
+  return to;
+}
+
+static_assert(kDecodedBytes == kGemmDepth * kPanelN * 4);
+
+Matrix decoded(const Matrix &b, int64_t k, int64_t n, void *panel) {
+  if (b.type == DType::BF16)
+    return decodedAs(b, k, n, static_cast<bf16 *>(panel));
+  if (b.type == DType::F16)
+    return decodedAs(b, k, n, static_cast<f16 *>(panel));
+  return decodedAs(b, k, n, static_cast<float *>(panel));
 }
 
 } // namespace tmc::gemm

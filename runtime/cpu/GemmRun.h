@@ -37,7 +37,7 @@ constexpr auto kInnerTable = innerTable<Arithmetic, RowMajor, Pack>(
 /// The cache lines of the k x n panel at `b`.
 inline Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   Ahead ahead;
-  if (n < kPanelN || b.type != DType::F32)
+  if (n < kPanelN || b.type != DType::F32 || b.stored)
     return ahead; // the last panel, or too narrow for a gain
   ahead.base = b.floats();
   if (b.colStride == 1) {
@@ -135,8 +135,13 @@ void runWith(Stream &stream, const Problem &now, void *scratch) {
             const bool packNow = Arithmetic::kPacksOnTheWay &&
                                  b.colStride == 1 && cols == kPanelN &&
                                  b.isPlain();
-            if (!packNow)
+            if (b.stored) {
+              alignas(64) char decodedB[kDecodedBytes];
+              Arithmetic::packB(decoded(b, depth, cols, decodedB), depth, cols,
+                                packed);
+            } else if (!packNow) {
               Arithmetic::packB(b, depth, cols, packed);
+            }
             // Not while packing: widening of codes uses denormals.
             const simd::DenormalMode mode(flushes);
             const bool add = now.accumulate || s0 + d0 > 0;

@@ -285,7 +285,10 @@ void runTiles(Stream &stream, const Problem &now, void *scratch) {
           const int64_t columns = std::min<int64_t>(kPanelN, n - j0);
           for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
             const int64_t depth = std::min(kGemmDepth, slab - d0);
-            packB(now.b.at(s0 + d0, j0), cut, depth, columns, packed);
+            alignas(64) char decodedB[kDecodedBytes];
+            const Matrix b = now.b.at(s0 + d0, j0);
+            packB(b.stored ? decoded(b, depth, columns, decodedB) : b, cut,
+                  depth, columns, packed);
             // Not while packing: widening of codes uses denormals.
             const simd::DenormalMode mode(true);
             const bool add = now.accumulate || s0 + d0 > 0;

@@ -28,6 +28,8 @@
 // from a table of 65,536 bins, which differs from the nearest one in at most 1
 // % of them, and its offset is a sum in f32.
 //
+// The op of the compiler is nn.dequantize, its kernel Dequantize.h.
+//
 // Numbers must be finite; the codes of others have no meaning.
 //
 // Sources: Dettmers, Pagnoni, Holtzman, Zettlemoyer, "QLoRA: Efficient
@@ -177,10 +179,11 @@ constexpr float kMostCode = 127;
 /// 1 / 127, as bitsandbytes has it.
 constexpr float kPerCode = 7.874015718698502e-3f;
 
-/// The factor of a row; finite for rows that are nearly zero.
+/// The factor of a row; finite for rows that are nearly zero. It is rounded
+/// twice, because torch computes `127 / absmax` so.
 TMC_HD inline float rowFactor(float absmax) {
   constexpr float kLargest = 3.4028234663852886e38f;
-  const float factor = kMostCode / absmax;
+  const float factor = 1.0f / absmax * kMostCode;
   return absmax == 0 ? 0 : factor < kLargest ? factor : kLargest;
 }
 

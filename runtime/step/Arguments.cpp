@@ -25,9 +25,10 @@ constexpr Flag kFlags[] = {
     {"--lr-schedule", "SPEC",
      "constant, linear or cosine, then "
      "[:warmup=STEPS,min=FRACTION,total=STEPS]"},
-    {"--weights", "FILE",
-     "start from a .safetensors file (default:\n                          "
-     "weights.safetensors beside this program)"},
+    {"--weights", "FILE|DIR",
+     "start from a .safetensors file, several (A,B), an index of\n"
+     "                          shards or a folder (default: "
+     "weights.safetensors beside\n                          this program)"},
     {"--init", "random:SEED", "start from random numbers"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},

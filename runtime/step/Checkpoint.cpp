@@ -354,6 +354,11 @@ Status Step::saveWeights(const std::string &directory,
     const TensorInfo &info = program_.tensors[i];
     if (info.role != Role::Param && info.role != Role::State)
       continue;
+    if (info.stored)
+      return {Code::Unsupported,
+              std::string("'") + info.name +
+                  "' is stored as codes: the model's weights are what the step "
+                  "was loaded from, and a checkpoint has what it trains"};
     contents.tensors.push_back({info.name, &info});
     // PyTorch's state_dict lists a tied weight under each of its names.
     for (int32_t k = 0; k < info.aliasCount; ++k)

@@ -18,6 +18,8 @@
 
 #include "runtime/kernels/Names.h"
 
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -82,6 +84,8 @@ public:
   }
   /// A non-negative whole number.
   bool integer(int64_t &out);
+  /// A number.
+  bool number(double &out);
   /// Reads a value of any kind and forgets it.
   bool skip(int depth = 0);
 
@@ -177,6 +181,15 @@ inline bool JsonReader::integer(int64_t &out) {
         __builtin_add_overflow(out, int64_t(*at_ - '0'), &out))
       return fail("a number that is too large");
   return at_ != start || fail("a non-negative whole number expected");
+}
+
+inline bool JsonReader::number(double &out) {
+  blanks();
+  const auto [end, error] = std::from_chars(at_, end_, out);
+  if (error != std::errc() || !std::isfinite(out))
+    return fail("a number expected");
+  at_ = end;
+  return true;
 }
 
 /// Skips a number, true, false or null. Which of them, and its form, is of no

@@ -75,6 +75,16 @@ struct IndexRange {
   int64_t ignore = 0; // also allowed if allowIgnore is set
 };
 
+/// A frozen parameter that is stored as codes (runtime/kernels/FrozenCodes.h):
+/// its own shape, and the tensors of its maxima, indices into tensors. By rows:
+/// int8, else nf4; nested: -1 where maxima are in f32.
+struct StoredInfo {
+  int32_t rank;
+  int64_t dims[kMaxRank];
+  bool byRows;
+  int64_t absmax, nested = -1;
+};
+
 /// A tensor with a fixed place that outlives a launch: it can be loaded, fed,
 /// read and saved.
 struct TensorInfo {
@@ -107,6 +117,10 @@ struct TensorInfo {
   /// It lies behind the tensor before in this list, and kernels take both as
   /// one: weights of products that became one product.
   bool continues = false;
+  /// If it holds codes: the parameter that it stands for; else null.
+  const StoredInfo *stored = nullptr;
+  /// If it holds maxima of codes: the codes, an index into tensors.
+  int64_t maximaOf = -1;
 
   int64_t elements() const {
     int64_t n = 1;

@@ -4,6 +4,7 @@
 
 #include "runtime/step/JsonReader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -193,6 +194,19 @@ Status SafetensorsSet::openFolder(const std::string &folder,
   return openIndex(folder, file, folder + "/" + index);
 }
 
+Status SafetensorsSet::openList(const std::string &paths) {
+  for (size_t at = 0; at <= paths.size();) {
+    const size_t end = std::min(paths.find(',', at), paths.size());
+    SafetensorsFile file;
+    if (Status s = SafetensorsFile::open(paths.substr(at, end - at), file); !s)
+      return s;
+    if (Status s = add(std::move(file)); !s)
+      return s;
+    at = end + 1;
+  }
+  return Status::ok();
+}
+
 Status SafetensorsSet::open(const std::string &path, SafetensorsSet &set,
                             const std::string &stem) {
   set = SafetensorsSet();
@@ -210,6 +224,8 @@ Status SafetensorsSet::open(const std::string &path, SafetensorsSet &set,
       return s;
     return set.openIndex(folderOf(path), file, path);
   }
+  if (path.find(',') != std::string::npos && stat(path.c_str(), &info) != 0)
+    return set.openList(path);
   SafetensorsFile file;
   if (Status s = SafetensorsFile::open(path, file); !s)
     return s;

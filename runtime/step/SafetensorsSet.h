@@ -49,7 +49,8 @@ struct SetTensor : SafeTensor {
 
 class SafetensorsSet {
 public:
-  /// Opens a .safetensors file, an index (*.index.json), or a folder with
+  /// Opens a .safetensors file, several with commas between them, an index
+  /// (*.index.json), or a folder with
   /// `stem`.safetensors or `stem`.safetensors.index.json. Errors: a file that
   /// can't be read or isn't sound, a shard that isn't there, a name that the
   /// index has and its shard hasn't, a name in two shards.
@@ -75,6 +76,7 @@ public:
 
 private:
   Status openFolder(const std::string &folder, const std::string &stem);
+  Status openList(const std::string &paths);
   Status openIndex(const std::string &folder, const MappedFile &file,
                    const std::string &shown);
   Status add(SafetensorsFile &&file);

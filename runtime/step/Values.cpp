@@ -6,6 +6,7 @@
 
 #include "runtime/step/Values.h"
 #include "runtime/kernels/Storage.h"
+#include "runtime/step/FrozenValues.h"
 #include "runtime/step/Normal.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
@@ -88,9 +89,33 @@ template <typename F> Status eachPiece(Device &device, int64_t count, F &&f) {
   return status;
 }
 
-/// Fills a tensor by its own rule; Init::None gives zeros.
-Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
+/// Writes numbers [at, at + some) of a parameter by its rule.
+void draw(const TensorInfo &info, const Philox &philox, int64_t at,
+          int64_t some, float *to) {
+  std::fill_n(to, some, startOf(info));
+  if (info.init == Init::Normal)
+    normalNumbers(philox, uint64_t(at), some, float(info.initValue), to);
+}
+
+/// Fills a tensor by its own rule; Init::None gives zeros. Maxima come with
+/// their codes.
+Status fill(const StepProgram &program, const Homes &homes,
+            const TensorInfo &info, uint64_t seed) {
   const int64_t count = info.elements();
+  if (info.maximaOf >= 0)
+    return Status::ok();
+  const int64_t drawn[2] = {int64_t(seed), 0};
+  const Philox numbers(drawn, streamOf(info.name));
+  if (info.stored)
+    return encodeFrozen(
+        program, homes, info, [&](int64_t at, int64_t some, float *to) {
+          // A draw begins at a multiple of four.
+          const int64_t before = at % 4;
+          std::vector<float> piece(size_t(some + before));
+          draw(info, numbers, at - before, some + before, piece.data());
+          std::copy(piece.begin() + before, piece.end(), to);
+          return Status::ok();
+        });
   if (!isPlainFloat(info.type) || info.type == DType::F64) { // Starts at zero.
     std::vector<char> zeros(size_t(std::min(kPieceBytes, info.bytes())));
     for (int64_t at = 0; at < info.bytes(); at += kPieceBytes)
@@ -100,13 +125,9 @@ Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
         return s;
     return Status::ok();
   }
-  const int64_t words[2] = {int64_t(seed), 0};
-  const Philox philox(words, streamOf(info.name));
   return eachPiece(homes.device(), count, [&](int64_t at, int64_t some) {
-    std::vector<float> piece(size_t(some), startOf(info));
-    if (info.init == Init::Normal)
-      normalNumbers(philox, uint64_t(at), some, float(info.initValue),
-                    piece.data());
+    std::vector<float> piece(static_cast<size_t>(some));
+    draw(info, numbers, at, some, piece.data());
     return send(homes, info, at, piece.data(), some);
   });
 }
@@ -217,7 +238,7 @@ Status startStates(const StepProgram &program, const Homes &homes) {
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
     if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
-      if (Status s = fill(homes, info, 0); !s)
+      if (Status s = fill(program, homes, info, 0); !s)
         return s;
   }
   return Status::ok();
@@ -227,7 +248,7 @@ Status startOptimizer(const StepProgram &program, const Homes &homes) {
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
     if (isValue(info) && info.role != Role::Param)
-      if (Status s = fill(homes, info, 0); !s)
+      if (Status s = fill(program, homes, info, 0); !s)
         return s;
   }
   return Status::ok();
@@ -290,25 +311,34 @@ Status checkInputs(const StepProgram &program, const std::vector<bool> &given) {
 } // namespace values
 
 /// The tensor of `file` under one of the names of `info`, or null.
-static const SafeTensor *tensorFor(const SafetensorsFile &file,
-                                   const TensorInfo &info) {
-  const SafeTensor *found = file.find(info.name);
+static const SetTensor *tensorFor(const SafetensorsSet &file,
+                                  const TensorInfo &info) {
+  const SetTensor *found = file.find(info.name);
   for (int32_t i = 0; i < info.aliasCount && !found; ++i)
     found = file.find(info.aliases[i]);
   return found;
 }
 
 /// The tensor of `file` for a parameter that isn't trained, or null.
-static const SafeTensor *shipped(const SafetensorsFile &file,
-                                 const TensorInfo &info) {
+static const SetTensor *shipped(const SafetensorsSet &file,
+                                const TensorInfo &info) {
   return info.role == Role::Param && !info.trainable ? tensorFor(file, info)
                                                      : nullptr;
 }
 
+/// Copies or encodes a tensor of a file to its place.
+static Status placeOrEncode(const StepProgram &program, const Homes &homes,
+                            const SafetensorsSet &file, const SetTensor &tensor,
+                            const TensorInfo &info) {
+  return info.stored
+             ? placeFrozen(program, homes, file, frozenNameIn(file, info), info)
+             : place(homes, file.files()[tensor.file], tensor, info);
+}
+
 Status Step::initRandom(uint64_t seed, const std::string &beside) {
-  SafetensorsFile file;
+  SafetensorsSet file;
   if (!beside.empty())
-    if (Status s = SafetensorsFile::open(beside, file); !s)
+    if (Status s = SafetensorsSet::open(beside, file); !s)
       return s;
   // A parameter that isn't trained keeps its value if it has one.
   auto stays = [&](int64_t i) {
@@ -318,8 +348,8 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   std::vector<std::string> without;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && info.init == Init::None && !stays(i) &&
-        !shipped(file, info))
+    if (info.role == Role::Param && info.init == Init::None &&
+        info.maximaOf < 0 && !stays(i) && !shipped(file, info))
       without.push_back(info.name);
   }
   if (!without.empty())
@@ -328,13 +358,13 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
                                 "weights file"};
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (stays(i))
+    if (stays(i) || info.maximaOf >= 0)
       continue;
-    if (const SafeTensor *tensor = shipped(file, info)) {
-      if (Status s = place(homes(), file, *tensor, info); !s)
+    if (const SetTensor *tensor = shipped(file, info)) {
+      if (Status s = placeOrEncode(program_, homes(), file, *tensor, info); !s)
         return s;
     } else if (isValue(info)) {
-      if (Status s = fill(homes(), info, seed); !s)
+      if (Status s = fill(program_, homes(), info, seed); !s)
         return s;
     }
   }
@@ -342,19 +372,20 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
 }
 
 Status Step::load(const std::string &path, const std::string &beside) {
-  SafetensorsFile file, other;
-  if (Status s = SafetensorsFile::open(path, file); !s)
+  SafetensorsSet file, other;
+  if (Status s = SafetensorsSet::open(path, file); !s)
     return s;
-  if (Status s = checkSum(file); !s)
-    return s;
+  for (const SafetensorsFile &each : file.files())
+    if (Status s = checkSum(each); !s)
+      return s;
   if (!beside.empty())
-    if (Status s = SafetensorsFile::open(beside, other); !s)
+    if (Status s = SafetensorsSet::open(beside, other); !s)
       return s;
   std::vector<std::string> missing;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && !tensorFor(file, info) &&
-        !shipped(other, info))
+    if (info.role == Role::Param && info.maximaOf < 0 &&
+        !tensorFor(file, info) && !shipped(other, info))
       missing.push_back(info.name);
   }
   if (!missing.empty())
@@ -363,10 +394,10 @@ Status Step::load(const std::string &path, const std::string &beside) {
   std::vector<std::string> broken;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    const SafeTensor *tensor = tensorFor(file, info);
+    const SetTensor *tensor = tensorFor(file, info);
     bool hasNan = false;
     if (info.role == Role::Param && tensor && sameShape(info, *tensor))
-      if (Status s = findNan(file, *tensor, hasNan); !s)
+      if (Status s = findNan(file.files()[tensor->file], *tensor, hasNan); !s)
         return s;
     if (hasNan)
       broken.push_back(info.name);
@@ -375,18 +406,19 @@ Status Step::load(const std::string &path, const std::string &beside) {
     return {Code::BadInput, "'" + path + "' holds NaN in " + listNames(broken)};
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (!isValue(info))
+    if (!isValue(info) || info.maximaOf >= 0)
       continue;
-    const SafeTensor *tensor =
+    const SetTensor *tensor =
         info.role == Role::Moment ? nullptr : tensorFor(file, info);
-    const SafeTensor *second = tensor ? nullptr : shipped(other, info);
+    const SetTensor *second = tensor ? nullptr : shipped(other, info);
     if (!tensor && !second) {
-      if (Status s = fill(homes(), info, 0); !s)
+      if (Status s = fill(program_, homes(), info, 0); !s)
         return s;
       continue;
     }
-    if (Status s = tensor ? place(homes(), file, *tensor, info)
-                          : place(homes(), other, *second, info);
+    const SafetensorsSet &from = tensor ? file : other;
+    if (Status s = placeOrEncode(program_, homes(), from,
+                                 tensor ? *tensor : *second, info);
         !s)
       return s;
   }

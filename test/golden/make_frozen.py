@@ -65,7 +65,8 @@ def rows(values):
     """Codes of 8 bits and the maximum of each row."""
     most = numpy.abs(values).max(1)
     with numpy.errstate(divide="ignore", over="ignore"):
-        factor = numpy.minimum(numpy.float32(127) / most, numpy.finfo(numpy.float32).max)
+        # As torch computes 127 / most.
+        factor = numpy.minimum(numpy.float32(1) / most * numpy.float32(127), numpy.finfo(numpy.float32).max)
     return numpy.rint(values * factor[:, None]).astype(numpy.int8), most
 
 

@@ -44,6 +44,14 @@ MODELS = {
     "gpt2-tiny, lion": dict(
         graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
         inputs={}, budgets=["2 %"], micro=[], optimizer="lion(weight_decay=0.1,clip=1.0)", as_adamw=False),
+    "gpt2-tiny, a base in nf4": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--freeze=*.h.*", "--base=nf4"],
+        inputs={}, budgets=["2 %"], micro=[2]),
+    "gpt2-tiny, a base in nf4 and int8, bf16": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--freeze=*.h.*", "--base=nf4:plain,*c_fc*=int8", "--precision=bf16"],
+        inputs={}, budgets=["2 %"], micro=[]),
     "gpt2-tiny, bf16": dict(
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=bf16"],

@@ -43,6 +43,10 @@ CASES = {
     "all, lion, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS],
                                           optimizer="lion(weight_decay=0.1,moments=bf16)"), "all", []),
     "parameters, most of them frozen": (dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*"]), "parameters", []),
+    "parameters, a base in nf4": (dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*", "--base=nf4"]), "parameters", []),
+    "all, a base in int8, with a file": (
+        dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*", "--base=int8", "--micro-batches=2"]), "all",
+        ["--host-budget=500KiB", "--nvme=swap"]),
     "all, with a file": (GPT2, "all", ["--host-budget=900KiB", "--nvme=swap"]),
     "all, 4 micro-batches, with a file": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all",
                                           ["--host-budget=600KiB", "--nvme=swap"]),

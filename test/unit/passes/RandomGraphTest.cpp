@@ -76,6 +76,8 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
                                        "nn.quantize",
                                        "nn.quantize_both",
                                        "nn.quantize_blocks",
+                                       "nn.dequantize",
+                                       "nn.matmul_codes",
                                        "nn.cross_entropy_with_grad",
                                        "nn.linear_cross_entropy_with_grad",
                                        "nn.packed_attention_grad"};
