@@ -5,7 +5,8 @@
 //                        [--planner NAME|exec:CMD] [--json FILE]
 //   tmc-solve fit   FILE --budget 0.8x|SIZE [--seed N] [--without NAME,...]
 //                        [--json FILE]
-//   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
+//   tmc-solve bound FILE [--budget 0.8x|SIZE] [--order fixed|free]
+//                        [--effort N] [--json FILE]
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
 //                        [--file-bandwidth N] [--file-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
@@ -62,6 +63,9 @@ constexpr const char *kHelpText =
     "bound: what no plan in the program's order is faster than, in any of its\n"
     "spaces and on all of its engines, and whether the checker says so, too.\n"
     "  --budget              of the device; default: what FILE says\n"
+    "  --order fixed|free    the program's order (default), or every order: on "
+    "the\n"
+    "                        device alone\n"
     "  --effort N            counted work, in percent (default 100)\n"
     "  --json FILE           the bound and its proof; - is standard output\n"
     "\n"

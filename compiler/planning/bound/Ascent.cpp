@@ -1,7 +1,7 @@
 // Subgradient steps on the sum of `Bound.h`.
 
 #include "compiler/planning/bound/Bound.h"
-#include "compiler/planning/bound/Deflection.h"
+#include "compiler/planning/bound/Climb.h"
 #include "compiler/planning/bound/GapSum.h"
 
 #include <cmath>
@@ -12,14 +12,8 @@ namespace {
 
 using Point = std::vector<double>;
 
-/// With one engine. Fewest steps of a climb by work; steps in a row without
-/// gain that shorten the steps, as a part of all; the factor; and the shortest
-/// step.
-constexpr int64_t kLeastSteps = 10, kPatiencePart = 60, kLeastPatience = 8,
-                  kMostPatience = 60;
-constexpr double kShorten = 0.6, kShortestStep = 1e-7;
-/// A gain below this part of the gain so far doesn't count.
-constexpr double kLeastGain = 1e-6;
+/// With one engine. Fewest steps of a climb by work.
+constexpr int64_t kLeastSteps = 10;
 /// A step aims at this factor of the best gain over the start, and at least at
 /// a share of the gaps' costs. With a plan it aims at the plan's cost, and at
 /// least at a factor of the best gain. Source: set by hand on generated
@@ -150,37 +144,8 @@ void Ascent::climbPrices() {
   const double least = hasPlan ? double(options.knownExtraCost)
                                : kOfGaps * sum.costOfGaps(),
                above = hasPlan ? kTargetAbove : kGainAbove;
-  const Point none = best;
-  Point at = best, slope = at, direction = none;
-  const double start = bestSum;
-  double own = start, step = 1;
-  int64_t idle = 0, patience = std::clamp(steps / kPatiencePart, kLeastPatience,
-                                          kMostPatience);
-  for (int64_t i = 0; i < steps && own <= beyond; ++i) {
-    const double value = sum(at, &slope);
-    if (value > own) {
-      if (value - start > (own - start) * (1 + kLeastGain))
-        idle = 0;
-      own = value;
-      best = at;
-    } else if (++idle > patience) {
-      // The steps are too long: shorten them, and restart from the best point.
-      step *= kShorten;
-      idle = 0;
-      at = best;
-      direction = none;
-      if (step < kShortestStep)
-        break;
-      continue;
-    }
-    const double norm = deflect(at, slope, direction);
-    if (norm <= 0)
-      break;
-    const double gain = std::max(least, (own - start) * above);
-    const double length = step * std::max(gain - (value - start), 0.0) / norm;
-    for (size_t k = 0; k < at.size(); ++k)
-      at[k] = std::max(0.0, at[k] + length * direction[k]);
-  }
+  bestSum = climb([&](const Point &at, Point *slope) { return sum(at, slope); },
+                  best, {steps, least, above, beyond});
 }
 
 /// One unit of a weight moves the sum by about all costs. One unit of a price

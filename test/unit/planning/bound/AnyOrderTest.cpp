@@ -1,0 +1,293 @@
+// The bound for any order is never above the optimum, and its checker finds
+// what is wrong with a certificate.
+
+#include "test/unit/Rounds.h"
+#include "test/unit/planning/AnyOrderBrute.h"
+
+#include "compiler/planning/bound/AnyOrderCheck.h"
+#include "compiler/planning/bound/AnyOrderSum.h"
+#include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/laboratory/Graph.h"
+#include "compiler/planning/model/ProblemFile.h"
+
+#include <gtest/gtest.h>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Prices of all moments that need room, at random, with the chains that the
+/// bound itself would take.
+AnyOrderCertificate wildPrices(const Problem &p, int64_t budget,
+                               Random &random) {
+  AnyOrderCertificate c;
+  c.budgetBytes = budget;
+  c.denominator = 1 + random.below(1000);
+  const AnyOrderGraph graph(p);
+  std::vector<AnyOrderGraph::Row> rows;
+  for (InstructionId k = 0; k < InstructionId(p.instructions.size()); ++k)
+    if (AnyOrderGraph::Row row = graph.rowOf(k);
+        row.liveBytes > budget - p.reservedBytes && random.chance(0.7)) {
+      c.prices.push_back({k, int64_t(random.below(3000))});
+      rows.push_back(row);
+    }
+  c.chains = findChains(graph, rows);
+  return c;
+}
+
+struct Tally {
+  int budgets = 0, positive = 0, tight = 0, chains = 0;
+};
+
+/// No certificate proves more than `best`, and both sums agree.
+void compare(Problem p, int64_t budget, int64_t best, Random &random,
+             Tally &tally) {
+  p.spaces[0].budgetBytes = budget;
+  absl::StatusOr<AnyOrderCertificate> found = proveAnyOrder(p);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(checkAnyOrderCertificate(p, *found), std::nullopt)
+      << printProblem(p);
+  ASSERT_EQ(*checkAnyOrderBound(p, *found), found->provenCost);
+  ASSERT_LE(found->provenCost, best) << "budget " << budget << "\n"
+                                     << printProblem(p);
+  ++tally.budgets;
+  tally.positive += found->provenCost > 0 && !found->prices.empty();
+  tally.tight += found->provenCost == best;
+  for (int trial = 0; trial < 4; ++trial) {
+    const AnyOrderCertificate wild = wildPrices(p, budget, random);
+    absl::StatusOr<int64_t> judged = checkAnyOrderBound(p, wild);
+    ASSERT_TRUE(judged.ok()) << judged.status().message() << printProblem(p);
+    ASSERT_EQ(*judged, *costProvenInAnyOrder(p, wild)) << printProblem(p);
+    ASSERT_LE(*judged, best) << "wild, budget " << budget << "\n"
+                             << printProblem(p);
+    tally.chains += !wild.chains.empty();
+  }
+}
+
+TEST(AnyOrder, NeverAboveTheOptimum) {
+  Tally tally;
+  int problems = 0;
+  const int64_t wanted = tmc::test::rounds(300, 2000);
+  for (uint64_t seed = 0; problems < wanted; ++seed) {
+    Random random(seed);
+    const Problem p =
+        seed % 2 ? randomLine(random, 7, 1) : randomFreeProblem(random);
+    ASSERT_LE(p.instructions.size(), 9u);
+    if (!check(p).ok())
+      continue;
+    ++problems;
+    const int64_t peak =
+        simulate(p, baseSolution(p))->peakBytes + p.reservedBytes;
+    for (double part : {0.9, 0.8, 0.7, 0.6}) {
+      const int64_t budget = int64_t(double(peak) * part);
+      std::optional<int64_t> best = AnyOrderOptimum(p, budget).run();
+      compare(p, budget, best.value_or(INT64_MAX), random, tally);
+      if (HasFatalFailure())
+        FAIL() << "seed " << seed;
+      if (!best)
+        break;
+    }
+  }
+  EXPECT_GT(tally.budgets, problems);
+  EXPECT_GT(tally.positive * 4, tally.budgets) << tally.budgets;
+  EXPECT_GT(tally.chains, 0);
+  std::printf("  %d budgets, %d with prices, %d tight, %d wild ones with "
+              "chains\n",
+              tally.budgets, tally.positive, tally.tight, tally.chains);
+}
+
+TEST(AnyOrder, NeverAboveAPlanOfALoop) {
+  Tally tally;
+  const int64_t wanted = tmc::test::rounds(60, 240);
+  for (uint64_t seed = 0; seed < uint64_t(wanted); ++seed) {
+    Random random(seed);
+    RandomShape shape;
+    shape.trips = 2 + int64_t(seed % 3);
+    shape.prologue = int(seed % 2);
+    shape.body = 3 + int(random.below(2));
+    shape.epilogue = int(random.below(2));
+    shape.carried = random.chance(0.7);
+    shape.extras = random.chance(0.5);
+    Problem p = seed % 4 ? randomLine(random, 3, shape.trips)
+                         : randomProblem(random, shape);
+    if (!check(p).ok())
+      continue;
+    const std::map<int64_t, int64_t> cheapest =
+        cheapestInAnyOrder(p, seed % 4 ? 2 : 1);
+    for (auto [peak, cost] : cheapest) {
+      compare(p, peak + p.reservedBytes, cost, random, tally);
+      if (HasFatalFailure())
+        FAIL() << "seed " << seed;
+    }
+  }
+  EXPECT_GT(tally.positive, 10) << tally.budgets;
+  std::printf("  %d budgets, %d with prices, %d tight, %d wild ones with "
+              "chains\n",
+              tally.budgets, tally.positive, tally.tight, tally.chains);
+}
+
+/// A problem of one segment, written line by line.
+class Writer {
+public:
+  explicit Writer(int64_t trips = 1) { p.addSegment("step", trips); }
+  ValueId value(int64_t bytes) {
+    Value v;
+    v.name = "v" + std::to_string(p.values.size());
+    v.bytes = bytes;
+    return p.addValue(v);
+  }
+  InstructionId add(std::vector<ValueId> reads, std::vector<ValueId> writes,
+                    int64_t workspace = 0, SegmentId s = 0) {
+    Recipe r;
+    r.name = "i" + std::to_string(p.instructions.size());
+    r.reads = std::move(reads);
+    r.writes = std::move(writes);
+    r.cost = 5;
+    r.workspaceBytes = workspace;
+    r.recomputable = true;
+    return p.addInstruction(s, r);
+  }
+  /// A variant that spares one read.
+  void spare(InstructionId i, ValueId read) {
+    Recipe r = p.recipes[p.instructions[i].recipes[0]];
+    std::erase(r.reads, read);
+    r.name += "b";
+    p.addVariant(i, r);
+  }
+  Problem p;
+};
+
+/// u of 10 bytes is read three times, with a kernel that needs 90 bytes of
+/// scratch between: with 95 bytes it is made three times.
+Writer threeReads() {
+  Writer w;
+  const ValueId u = w.value(10), a = w.value(1), b = w.value(1), c = w.value(1),
+                d = w.value(1), e = w.value(1);
+  w.add({}, {u});      // 0
+  w.add({u}, {a});     // 1
+  w.add({a}, {b}, 90); // 2
+  w.add({u, b}, {c});  // 3
+  w.add({c}, {d}, 90); // 4
+  w.add({u, d}, {e});  // 5
+  w.p.spaces[0].budgetBytes = 95;
+  return w;
+}
+
+TEST(AnyOrder, GapsOfOneValueAddUp) {
+  const Problem p = threeReads().p;
+  ASSERT_TRUE(check(p).ok());
+  const int64_t base = baseCost(p);
+  EXPECT_EQ(AnyOrderOptimum(p, 95).run(), base + 10);
+  const AnyOrderCertificate c = *proveAnyOrder(p);
+  EXPECT_EQ(c.provenCost, base + 10);
+  ASSERT_EQ(c.prices.size(), 2u);
+  ASSERT_EQ(c.chains.size(), 1u);
+  EXPECT_EQ(c.chains[0].readers, std::vector<InstructionId>{3});
+  EXPECT_EQ(checkAnyOrderCertificate(p, c), std::nullopt);
+}
+
+// Each is a proof that something makes wrong; the checker finds it.
+TEST(AnyOrder, PlantedFaults) {
+  const Problem p = threeReads().p;
+  const AnyOrderCertificate good = *proveAnyOrder(p);
+  auto verdict = [&](auto change, const Problem &of) {
+    AnyOrderCertificate c = good;
+    change(c);
+    return checkAnyOrderCertificate(of, c).value_or("none");
+  };
+  auto nothing = [](AnyOrderCertificate &) {};
+  EXPECT_EQ(verdict(nothing, p), "none");
+  // A use that a variant spares.
+  Writer spares = threeReads();
+  spares.spare(3, 0);
+  ASSERT_TRUE(check(spares.p).ok());
+  EXPECT_EQ(verdict(nothing, spares.p), "certificate: 'i3' may spare 'v0'");
+  EXPECT_LE(proveAnyOrder(spares.p)->provenCost,
+            *AnyOrderOptimum(spares.p, 95).run());
+  // Gaps that overlap: no priced moment stands between the readers.
+  EXPECT_EQ(verdict(
+                [](auto &c) {
+                  c.chains[0].readers = {3, 1};
+                },
+                p),
+            "certificate: gaps of 'v0' overlap at 'i1'");
+  EXPECT_EQ(verdict(
+                [](auto &c) {
+                  c.chains[0].readers = {1, 3, 3};
+                },
+                p),
+            "certificate: gaps of 'v0' overlap at 'i3'");
+  // A moment that touches u holds it as an operand, and not in a gap as well.
+  EXPECT_EQ(verdict([](auto &c) { c.prices[0].moment = 3; }, p),
+            "certificate: a price of 'i3', which has room");
+  EXPECT_EQ(verdict([](auto &c) { c.prices[0].moment = 4; }, p),
+            "certificate: two prices of 'i4'");
+  EXPECT_EQ(verdict([](auto &c) { c.prices[0].price = -1; }, p),
+            "certificate: a price of -1");
+  EXPECT_EQ(verdict([](auto &c) { c.denominator = 0; }, p),
+            "certificate: the denominator is 0");
+  EXPECT_EQ(verdict([](auto &c) { c.chains.push_back(c.chains[0]); }, p),
+            "certificate: two chains of 'v0'");
+  EXPECT_EQ(verdict([](auto &c) { ++c.provenCost; }, p),
+            "the certificate proves a cost of 40, not 41 as claimed");
+  EXPECT_EQ(verdict([](auto &c) { c.budgetBytes = 102; }, p),
+            "certificate: a price of 'i2', which has room");
+}
+
+// An update runs behind all that surely reads the old content, so what it
+// reads is held. A reader that may spare the content says nothing.
+TEST(AnyOrder, AnUpdateRunsBehindItsReaders) {
+  for (bool isSpared : {false, true}) {
+    Writer w;
+    const ValueId old = w.value(1), g = w.value(10), a = w.value(1),
+                  fresh = w.value(1);
+    w.p.values[old].kind = w.p.values[fresh].kind = ValueKind::Persistent;
+    w.p.values[fresh].updates = old;
+    w.add({}, {g});
+    // It needs g, and is needed by k: g is made before k.
+    const ValueId h = w.value(1);
+    w.add({g}, {h});
+    const InstructionId k = w.add({old, h}, {a}, 90);
+    if (isSpared)
+      w.spare(k, old);
+    const InstructionId update = w.add({old, g}, {fresh});
+    Recipe &r = w.p.recipes[w.p.instructions[update].recipes[0]];
+    r.recomputable = false;
+    r.overwrites = {{old, fresh, true}};
+    w.p.spaces[0].budgetBytes = 95;
+    ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+    const int64_t base = baseCost(w.p), extra = isSpared ? 0 : 5;
+    EXPECT_EQ(AnyOrderOptimum(w.p, 95).run(), base + extra);
+    EXPECT_EQ(proveAnyOrder(w.p)->provenCost, base + extra);
+  }
+}
+
+// Five trips: u of 10 bytes is made before the loop and read at the end of each
+// trip, behind a kernel that has no room for it.
+TEST(AnyOrder, ALoopPaysInEachTrip) {
+  Writer w(1);
+  w.p.addSegment("loop", 5);
+  const ValueId u = w.value(10), a = w.value(10), b = w.value(1),
+                c = w.value(1), d = w.value(1);
+  w.add({}, {u});
+  w.add({}, {a}, 0, 1);
+  w.add({a}, {b}, 0, 1);
+  w.add({b}, {c}, 90, 1); // Neither u nor a fits.
+  w.add({a, c, u}, {d}, 0, 1);
+  w.p.spaces[0].budgetBytes = 92;
+  ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+  const AnyOrderCertificate proof = *proveAnyOrder(w.p);
+  EXPECT_EQ(checkAnyOrderCertificate(w.p, proof), std::nullopt);
+  // a pays in five trips. u's gap reaches out of the loop, so it pays once.
+  EXPECT_EQ(proof.provenCost, baseCost(w.p) + 5 * 5 + 5);
+}
+
+TEST(AnyOrder, OtherSpacesAreRefused) {
+  Problem p = threeReads().p;
+  p.addSpace(SpaceKind::Host);
+  EXPECT_EQ(proveAnyOrder(p).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(checkAnyOrderCertificate(p, {}),
+            "certificate: the problem has another space or engine");
+}
+
+} // namespace
