@@ -10,6 +10,7 @@
 #include "compiler/target/AlgorithmFile.h"
 #include "compiler/target/Target.h"
 #include "driver/pipeline/Levers.h"
+#include "passes/LoraSpec.h"
 #include "passes/Offload.h"
 
 #include <cstdint>
@@ -72,6 +73,8 @@ struct CompileOptions {
   std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
+  std::optional<LoraSpec> lora;     // None: the parameters are trained.
+  std::vector<std::string> train;   // With lora: trained whole, as globs.
   std::vector<std::string> outputs; // The model's, kept beside the loss.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.

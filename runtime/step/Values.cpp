@@ -107,6 +107,9 @@ Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
     if (info.init == Init::Normal)
       normalNumbers(philox, uint64_t(at), some, float(info.initValue),
                     piece.data());
+    if (info.init == Init::Uniform)
+      uniformNumbers(philox, uint64_t(at), some, float(info.initValue),
+                     piece.data());
     return send(homes, info, at, piece.data(), some);
   });
 }
@@ -213,6 +216,14 @@ std::string listNames(const std::vector<std::string> &names) {
   return text;
 }
 
+const SafeTensor *tensorFor(const SafetensorsFile &file,
+                            const TensorInfo &info) {
+  const SafeTensor *found = file.find(info.name);
+  for (int32_t i = 0; i < info.aliasCount && !found; ++i)
+    found = file.find(info.aliases[i]);
+  return found;
+}
+
 Status startStates(const StepProgram &program, const Homes &homes) {
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
@@ -289,15 +300,6 @@ Status checkInputs(const StepProgram &program, const std::vector<bool> &given) {
 
 } // namespace values
 
-/// The tensor of `file` under one of the names of `info`, or null.
-static const SafeTensor *tensorFor(const SafetensorsFile &file,
-                                   const TensorInfo &info) {
-  const SafeTensor *found = file.find(info.name);
-  for (int32_t i = 0; i < info.aliasCount && !found; ++i)
-    found = file.find(info.aliases[i]);
-  return found;
-}
-
 /// The tensor of `file` for a parameter that isn't trained, or null.
 static const SafeTensor *shipped(const SafetensorsFile &file,
                                  const TensorInfo &info) {
@@ -341,7 +343,8 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   return finishValues();
 }
 
-Status Step::load(const std::string &path, const std::string &beside) {
+Status Step::load(const std::string &path, const std::string &beside,
+                  uint64_t seed) {
   SafetensorsFile file, other;
   if (Status s = SafetensorsFile::open(path, file); !s)
     return s;
@@ -353,7 +356,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
   std::vector<std::string> missing;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && !tensorFor(file, info) &&
+    if (info.role == Role::Param && !info.isAdapter && !tensorFor(file, info) &&
         !shipped(other, info))
       missing.push_back(info.name);
   }
@@ -381,7 +384,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
         info.role == Role::Moment ? nullptr : tensorFor(file, info);
     const SafeTensor *second = tensor ? nullptr : shipped(other, info);
     if (!tensor && !second) {
-      if (Status s = fill(homes(), info, 0); !s)
+      if (Status s = fill(homes(), info, info.isAdapter ? seed : 0); !s)
         return s;
       continue;
     }

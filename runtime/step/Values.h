@@ -36,6 +36,15 @@ inline bool isValue(const TensorInfo &info) {
          info.role == Role::Moment;
 }
 
+/// A parameter that isn't trained: part of the base.
+inline bool isBase(const TensorInfo &info) {
+  return info.role == Role::Param && !info.trainable;
+}
+
+/// The tensor of `file` under one of the names of `info`, or null.
+const SafeTensor *tensorFor(const SafetensorsFile &file,
+                            const TensorInfo &info);
+
 bool sameShape(const TensorInfo &info, const SafeTensor &tensor);
 
 /// Copies one tensor of a file to its place, floats converted to the step's
