@@ -41,12 +41,33 @@ struct Modules {
 
 } // namespace
 
-/// True if PEFT finds the same modules by the words of the targets.
+/// True if PEFT reads the word as LoraSpec does, whatever the names begin with.
+static bool isPeftWord(const ModuleName &name) {
+  return name.isPlain() && !StringRef(name.text()).contains('.');
+}
 static bool arePeftWords(const LoraSpec &spec) {
-  return !spec.allLinear &&
-         llvm::all_of(spec.targets, [](const ModuleName &name) {
-           return name.isPlain() && !StringRef(name.text()).contains('.');
-         });
+  return !spec.allLinear && llvm::all_of(spec.targets, isPeftWord);
+}
+
+/// The exceptions from one rank or alpha: by their words, or by the names of
+/// all modules.
+template <typename T, typename F>
+static json::Object patternsOf(const std::vector<std::pair<ModuleName, T>> &all,
+                               ArrayRef<std::string> modules,
+                               const WeightsPrefix &prefix, F &&valueOf) {
+  json::Object object;
+  if (llvm::all_of(all,
+                   [](const auto &entry) { return isPeftWord(entry.first); })) {
+    for (const auto &[name, value] : all)
+      object.try_emplace(name.text(), value);
+    return object;
+  }
+  for (const std::string &module : modules)
+    if (llvm::any_of(all, [&](const auto &entry) {
+          return entry.first.matches(module);
+        }))
+      object[prefix.nameInFile(module)] = valueOf(module);
+  return object;
 }
 
 /// A number as PEFT writes it: whole where it is.
@@ -61,17 +82,17 @@ AdapterFiles tmc::adapterFilesOf(func::FuncOp forward, const LoraSpec &spec,
   const WeightsPrefix prefix{options.weightsPrefix.first,
                              options.weightsPrefix.second};
   const Modules modules(forward);
-  json::Object ranks, alphas;
   json::Array targets, whole;
   for (const std::string &module : modules.adapted) {
-    const std::string name = prefix.nameInFile(module);
     if (!arePeftWords(spec))
-      targets.push_back(name);
-    if (spec.rankOf(module) != spec.rank)
-      ranks[name] = spec.rankOf(module);
-    if (spec.alphaOf(module) != spec.alpha)
-      alphas[name] = numberOf(spec.alphaOf(module));
+      targets.push_back(prefix.nameInFile(module));
   }
+  json::Object ranks = patternsOf(
+      spec.ranks, modules.adapted, prefix,
+      [&](const std::string &module) { return spec.rankOf(module); });
+  json::Object alphas = patternsOf(
+      spec.alphas, modules.adapted, prefix,
+      [&](const std::string &module) { return spec.alphaOf(module); });
   if (arePeftWords(spec))
     for (const ModuleName &target : spec.targets)
       targets.push_back(target.text());
