@@ -43,6 +43,7 @@ CASES = {
     "all, lion, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS],
                                           optimizer="lion(weight_decay=0.1,moments=bf16)"), "all", []),
     "parameters, most of them frozen": (dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*"]), "parameters", []),
+    "all, adapters": (dict(GPT2, options=GPT2["options"] + ["--lora=r=4,targets=c_attn,c_fc,dropout=0.1"]), "all", []),
     "all, with a file": (GPT2, "all", ["--host-budget=900KiB", "--nvme=swap"]),
     "all, 4 micro-batches, with a file": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all",
                                           ["--host-budget=600KiB", "--nvme=swap"]),
