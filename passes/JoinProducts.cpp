@@ -249,6 +249,11 @@ private:
                                    TrainDialect::kFrozen));
   }
 
+  bool isAdapter(Value argument) {
+    return bool(forward.getArgAttr(cast<BlockArgument>(argument).getArgNumber(),
+                                   TrainDialect::kAdapter));
+  }
+
   /// True if `a` and `b` are read alike, and may be rows of one product.
   bool goTogether(MatmulOp a, MatmulOp b) {
     Readers readers = readersOf(a.getResult());
@@ -281,7 +286,7 @@ private:
     if (mayBeCoded(a) || mayBeCoded(b))
       return false;
     if (first.getElementType() != second.getElementType() ||
-        isFrozen(a) != isFrozen(b))
+        isFrozen(a) != isFrozen(b) || isAdapter(a) != isAdapter(b))
       return false;
     return isFrozen(a) ||
            rule->mayJoin({argName(a), first}, {argName(b), second});

@@ -11,10 +11,19 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace tmc {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
+
+struct LoraSpec;
+/// -tmc-adapt with a specification that was read.
+std::unique_ptr<mlir::Pass> createAdapt(const LoraSpec &spec,
+                                        const std::vector<std::string> &train);
 } // namespace tmc
 
 #endif // TMC_PASSES_PASSES_H

@@ -35,6 +35,47 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
   ];
 }
 
+def Adapt : Pass<"tmc-adapt", "::mlir::ModuleOp"> {
+  let summary = "add low-rank adapters to products, and train these alone";
+  let description = [{
+    Each product of activations with a matrix parameter that a target of `lora`
+    fits gets an adapter: two more parameters, whose product is added to the
+    matrix, times a scale (`LoraSpec.h`). All parameters of the model become
+    frozen, but those that `train` names. With dropout each adapter has a mask of
+    its own for what it reads, drawn from the run's seed.
+
+    A target that fits nothing is an error, as is a matrix that is read in
+    several places, and a rank over a dimension.
+
+    Before:
+
+    ```mlir
+    func.func @forward(%x: tensor<8x4xf32>, %w: tensor<6x4xf32> {train.role = #train.role<param>, train.name = "fc.weight"}) -> (tensor<8x6xf32>) {
+      %y = nn.matmul %x, %w transpose_rhs : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+    ```
+
+    After `-tmc-adapt=lora="r=2,alpha=4,targets=fc"`:
+
+    ```mlir
+    func.func @forward(%x: tensor<8x4xf32>, %w: tensor<6x4xf32> {train.frozen, train.role = #train.role<param>, train.name = "fc.weight"}, %a: tensor<2x4xf32> {train.adapter = "fc", train.init = #train.draw<"uniform", 5.000000e-01 : f64>, train.name = "fc.lora_A.weight", train.role = #train.role<param>}, %b: tensor<6x2xf32> {train.adapter = "fc", train.init = "zeros", train.name = "fc.lora_B.weight", train.role = #train.role<param>}) -> (tensor<8x6xf32>) {
+      %two = arith.constant dense<2.0> : tensor<8x2xf32>
+      %y0 = nn.matmul %x, %w transpose_rhs : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+      %u = nn.matmul %x, %a transpose_rhs : (tensor<8x4xf32>, tensor<2x4xf32>) -> tensor<8x2xf32>
+      %s = arith.mulf %u, %two : tensor<8x2xf32>
+      %v = nn.matmul %s, %b transpose_rhs : (tensor<8x2xf32>, tensor<6x2xf32>) -> tensor<8x6xf32>
+      %y = arith.addf %y0, %v : tensor<8x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::tmc::train::TrainDialect",
+                           "::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"lora", "lora", "std::string", /*default=*/"\"\"",
+           "The adapters: r=16,alpha=32,targets=NAME,... (LoraSpec.h)">,
+    ListOption<"train", "train", "std::string",
+               "Globs over names of parameters that are trained whole">,
+  ];
+}
+
 def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
   let summary = "narrow what products multiply";
   let description = [{

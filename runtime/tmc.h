@@ -159,8 +159,10 @@ TMC_API void tmc_step_set_learning_rate(tmc_step *step, double learning_rate);
 TMC_API int tmc_step_run(tmc_step *step, double *loss);
 
 /* A checkpoint is a directory, which is replaced atomically. save writes
- * parameters, states, moments, the counts of steps and of batches, and the
- * seed; resume reads them back. A finite value is never replaced by a
+ * trained parameters, states, moments, the counts of steps and of batches, and
+ * the seed; resume reads them back. Parameters that aren't trained keep their
+ * values in resume, or come from the weights.safetensors beside the library; a
+ * checkpoint with others is refused. A finite value is never replaced by a
  * non-finite one. */
 TMC_API int tmc_step_save(tmc_step *step, const char *directory);
 /* Writes the model to directory/model.safetensors, under the names of its

@@ -88,6 +88,17 @@ struct ModelFlags {
                "exceptions by name: nf4,NAME=bf16\n                          "
                "(default: as the model has them)"),
       TMC_MODEL_FLAG};
+  cl::opt<std::string> lora{
+      "lora", cl::value_desc("SPEC"),
+      cl::desc("train low-rank adapters in the place of the parameters:\n"
+               "                          "
+               "r=16,alpha=32,targets=q_proj,v_proj,dropout=0.05 "
+               "(finetuning.md)"),
+      TMC_MODEL_FLAG};
+  cl::list<std::string> train{
+      "train", cl::value_desc("GLOB"),
+      cl::desc("with --lora: parameters that are trained whole"),
+      TMC_MODEL_FLAG};
   cl::list<std::string> keep{
       "keep-output", cl::value_desc("NAME"),
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
@@ -251,6 +262,7 @@ private:
 #undef TMC_MODEL_FLAG
 
   Expected<void> readModel(CompileOptions &options);
+  Expected<void> readTrained(CompileOptions &options);
   Expected<void> readProgram(CompileOptions &options);
   Expected<void> readOffload(CompileOptions &options);
   Expected<void> readPlanning(CompileOptions &options);
@@ -276,7 +288,6 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
   options.prices.assign(prices.begin(), prices.end());
   options.algorithms = algorithms;
   options.loss = loss;
-  options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
   for (const std::string &dim : dims) {
     auto [name, size] = llvm::StringRef(dim).split('=');
@@ -291,6 +302,21 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
   if (llvm::StringRef(batch).getAsInteger(10, count) || count <= 0)
     return Failure::usage("--batch=" + batch + " is no positive number");
   options.batch = count;
+  return {};
+}
+
+/// Reads which parameters are trained.
+Expected<void> ModelFlags::readTrained(CompileOptions &options) {
+  options.freeze = {freeze.begin(), freeze.end()};
+  options.train = {train.begin(), train.end()};
+  if (lora.empty())
+    return train.empty() ? Expected<void>()
+                         : Failure::usage("--train goes with --lora: without "
+                                          "it, all parameters are trained");
+  llvm::Expected<LoraSpec> spec = LoraSpec::parse(lora);
+  if (!spec)
+    return Failure::usage("--" + llvm::toString(spec.takeError()));
+  options.lora = *std::move(spec);
   return {};
 }
 
@@ -439,6 +465,7 @@ Expected<void> ModelFlags::readOutput(CompileOptions &options) {
 Expected<CompileOptions> ModelFlags::read() {
   CompileOptions options;
   TMC_TRY(readModel(options));
+  TMC_TRY(readTrained(options));
   TMC_TRY(readProgram(options));
   TMC_TRY(readOffload(options));
   TMC_TRY(readPlanning(options));

@@ -26,6 +26,14 @@
 
 namespace tmc {
 
+/// The files of a step's adapter: the text of adapter_config.json, or "" for a
+/// step without adapters, and the beginning of names in the graph that is
+/// another one in the files of weights.
+struct AdapterFiles {
+  std::string config;
+  std::string prefixInModel, prefixInFile;
+};
+
 struct EmitOptions {
   std::string model; // Its name, for messages.
   Backend backend = Backend::Cpu;
@@ -38,6 +46,7 @@ struct EmitOptions {
   /// For each entry of the program, on its engine; empty: unknown.
   std::vector<double> entrySeconds;
   std::string fileDirectory; // The swap file's default directory.
+  AdapterFiles adapter;
   const AlgorithmFile *algorithms = nullptr; // For products; null: none.
 };
 

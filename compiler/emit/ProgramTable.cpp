@@ -80,8 +80,11 @@ struct Tensor {
                : "None";
   }
 
-  /// The number that the tensor is initialized with, where there is one.
+  /// The number that the tensor is initialized with, or the size of the random
+  /// numbers, where there is one.
   double start() const {
+    if (auto draw = dyn_cast_or_null<train::DrawAttr>(own.init))
+      return draw.getSize().getValueAsDouble();
     auto number = dyn_cast_or_null<FloatAttr>(own.init);
     return number ? number.getValueAsDouble() : 0;
   }
@@ -92,6 +95,8 @@ struct Tensor {
   }
 
   const char *init() const {
+    if (auto draw = dyn_cast_or_null<train::DrawAttr>(own.init))
+      return draw.getKind() == "uniform" ? "Uniform" : "Normal";
     if (start() != 0)
       return "Constant";
     auto text = dyn_cast_or_null<StringAttr>(own.init);
@@ -169,7 +174,7 @@ private:
        << llvm::format_hex(uint64_t(tensor.offset()), 1)
        << ", .role = Role::" << tensor.runtimeRole()
        << ", .init = Init::" << tensor.init();
-    if (StringRef(tensor.init()) == "Normal")
+    if (StringRef(tensor.init()) == "Normal" && tensor.start() == 0)
       os << ", .initValue = " << kInitStd;
     if (tensor.start() != 0)
       os << ", .initValue = " << llvm::format("%.9g", tensor.start());
@@ -177,6 +182,9 @@ private:
                    !tensor.has(TrainDialect::kFrozen);
     os << ",\n     .trainable = " << (trained ? "true" : "false")
        << ", .feed = Feed::" << tensor.feed();
+    if (tensor.has(TrainDialect::kAdapter) &&
+        tensor.role() == train::Role::Param)
+      os << ", .isAdapter = true";
     if (tensor.has(TrainDialect::kCopyOf))
       os << ", .copyOf = " << indexOfOriginal(tensor);
     if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
@@ -470,6 +478,18 @@ private:
            ", .eventCount = " + std::to_string(events) + ",\n";
   }
 
+  std::string adapterFields() const {
+    const AdapterFiles &files = options.adapter;
+    if (files.config.empty())
+      return "";
+    std::string text =
+        "    .adapterConfig = " + cppString(files.config) + ",\n";
+    if (!files.prefixInModel.empty() || !files.prefixInFile.empty())
+      text += "    .prefixInModel = " + cppString(files.prefixInModel) +
+              ", .prefixInFile = " + cppString(files.prefixInFile) + ",\n";
+    return text;
+  }
+
   /// True if updates take a clipping factor.
   bool clips() {
     bool found = false;
@@ -542,8 +562,9 @@ private:
        << llvm::format("%.6g", options.predictedSeconds)
        << ", .unconstrainedSeconds = "
        << llvm::format("%.6g", options.unconstrainedSeconds)
-       << ",\n             .recomputedOps = " << plan.recomputedOps
-       << "},\n    .createKernels = [] { return static_cast<void *>(new "
+       << ",\n             .recomputedOps = " << plan.recomputedOps << "},\n"
+       << adapterFields()
+       << "    .createKernels = [] { return static_cast<void *>(new "
           "Kernels); },\n"
        << "    .destroyKernels = [](void *k) { delete static_cast<Kernels "
           "*>(k); },\n"

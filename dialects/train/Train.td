@@ -25,7 +25,9 @@ def Train_Dialect : Dialect {
     | `train.name` | both | the model's own name |
     | `train.aliases` | argument | other names that the model has for it, of tied weights |
     | `train.frozen` | argument | unit: a param that isn't trained |
-    | `train.init` | argument | "normal", "ones", "zeros" or a number: how a fresh one starts |
+    | `train.init` | argument | "normal", "ones", "zeros", a number or `#train.draw`: how a fresh one starts |
+    | `train.adapter` | argument | the module to which a param was added: no file of the model has it |
+    | `train.fan_in_fan_out` | argument | unit: that module's matrix is [in, out] |
     | `train.parts` | both | `#train.part`s: tensors of the model that this one holds, one after another along its first dimension |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
     | `train.stored` | argument | `#train.stored`: these are codes of a frozen param |
@@ -49,6 +51,9 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kAliases = "train.aliases";
     static constexpr ::llvm::StringLiteral kFrozen = "train.frozen";
     static constexpr ::llvm::StringLiteral kInit = "train.init";
+    static constexpr ::llvm::StringLiteral kAdapter = "train.adapter";
+    static constexpr ::llvm::StringLiteral kFanInFanOut =
+        "train.fan_in_fan_out";
     static constexpr ::llvm::StringLiteral kParts = "train.parts";
     static constexpr ::llvm::StringLiteral kSlot = "train.slot";
     static constexpr ::llvm::StringLiteral kStored = "train.stored";
@@ -118,6 +123,19 @@ def Train_StoredAttr : AttrDef<Train_Dialect, "Stored"> {
                         "::mlir::StringAttr":$absmax,
                         OptionalParameter<"::mlir::StringAttr">:$nested);
   let assemblyFormat = "`<` $type `,` $absmax (`,` $nested^)? `>`";
+}
+
+def Train_DrawAttr : AttrDef<Train_Dialect, "Draw"> {
+  let mnemonic = "draw";
+  let summary = "the random numbers that a fresh tensor starts with";
+  let description = [{
+    Normal numbers of this standard deviation, or uniform ones in [-size, size).
+
+        #train.draw<"normal", 6.250000e-02 : f64>
+        #train.draw<"uniform", 1.250000e-01 : f64>
+  }];
+  let parameters = (ins "::mlir::StringAttr":$kind, "::mlir::FloatAttr":$size);
+  let assemblyFormat = "`<` $kind `,` $size `>`";
 }
 
 def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {

@@ -34,6 +34,7 @@ static EmitOptions emitOptions(const Compiled &compiled) {
   emit.unconstrainedSeconds = figures.unconstrainedSeconds;
   emit.fileDirectory = options.fileDirectory;
   emit.algorithms = compiled.forward->table();
+  emit.adapter = compiled.forward->adapter;
   mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
   emit.entrySeconds = predictedSeconds(compiled.step().trace, program);
   return emit;
@@ -214,6 +215,7 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
     emit.target = compiled.forward->device.compiledFor();
     emit.fileDirectory = options.fileDirectory;
     emit.algorithms = compiled.forward->table();
+    emit.adapter = compiled.forward->adapter;
     Expected<StepText> source = printStep(compiled.module(), emit);
     if (!source)
       return std::move(source.failure());

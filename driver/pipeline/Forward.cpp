@@ -4,16 +4,19 @@
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Batch.h"
 #include "dialects/train/Train.h"
+#include "driver/pipeline/AdapterText.h"
 #include "driver/pipeline/Dialects.h"
 #include "driver/pipeline/ForwardFile.h"
 #include "driver/pipeline/RunPasses.h"
 #include "frontends/common/Doubles.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
+#include "passes/Passes.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -130,6 +133,28 @@ readFormat(const CompileOptions &options, MLIRContext &context,
   return std::move(model->module);
 }
 
+/// Adds the adapters that the options ask for. They go to products as these are
+/// after raising, and each program raises the result again: only its loss may
+/// change then.
+static Expected<void> adapt(ModuleOp module, const CompileOptions &options,
+                            Forward &forward) {
+  if (!options.lora)
+    return {};
+  std::vector<std::string> repeated; // Each program's phase warns as well.
+  TMC_TRY(runPasses(
+      module, Phase::Raise,
+      [&](OpPassManager &pm) {
+        pm.addNestedPass<func::FuncOp>(createRaise());
+        pm.addPass(createCanonicalizerPass());
+        pm.addPass(createCSEPass());
+        pm.addPass(createAdapt(*options.lora, options.train));
+      },
+      options, forward.device, repeated));
+  forward.adapter = adapterFilesOf(module.lookupSymbol<func::FuncOp>("forward"),
+                                   *options.lora, options);
+  return {};
+}
+
 static std::vector<std::string> filesRead(const Forward &forward,
                                           const CompileOptions &options) {
   std::vector<std::string> files = {options.model};
@@ -191,6 +216,7 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
   if (!read)
     return std::move(read.failure());
   OwningOpRef<ModuleOp> module = std::move(*read);
+  TMC_TRY(adapt(*module, options, forward));
   auto function = module->lookupSymbol<func::FuncOp>("forward");
   forward.values = valuesOf(function);
   forward.samples = train::markUncut(function);

@@ -9,6 +9,7 @@
 #ifndef TMC_DRIVER_PIPELINE_FORWARD_H
 #define TMC_DRIVER_PIPELINE_FORWARD_H
 
+#include "compiler/emit/Emit.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
 #include "driver/pipeline/Options.h"
@@ -40,8 +41,9 @@ struct Forward {
   /// The files that were read: the model, its external data, --weights, and the
   /// target's file.
   std::vector<std::string> files;
-  int64_t samples = 0; // In the batch; 0: there is no batch.
-  size_t ops = 0;      // In the function.
+  AdapterFiles adapter; // Empty without adapters.
+  int64_t samples = 0;  // In the batch; 0: there is no batch.
+  size_t ops = 0;       // In the function.
 
   /// The table of algorithms, or null.
   const AlgorithmFile *table() const {

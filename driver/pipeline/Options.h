@@ -11,6 +11,7 @@
 #include "compiler/target/Target.h"
 #include "driver/pipeline/Levers.h"
 #include "passes/BaseSpec.h"
+#include "passes/LoraSpec.h"
 #include "passes/Offload.h"
 
 #include <cstdint>
@@ -74,6 +75,8 @@ struct CompileOptions {
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
   BaseSpec base; // The storage of parameters that aren't trained.
+  std::optional<LoraSpec> lora;     // None: the parameters are trained.
+  std::vector<std::string> train;   // With lora: trained whole, as globs.
   std::vector<std::string> outputs; // The model's, kept beside the loss.
   std::string
       batchNorm; // per-micro-batch or frozen; empty: of the whole batch.

@@ -209,7 +209,8 @@ int tmc_step_save_weights(tmc_step *step, const char *directory,
   });
 }
 int tmc_step_resume(tmc_step *step, const char *directory) {
-  return guarded([&] { return step->step->resume(directory); });
+  return guarded(
+      [&] { return step->step->resume(directory, shippedWeights()); });
 }
 
 int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {

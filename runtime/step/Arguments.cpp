@@ -30,6 +30,7 @@ constexpr Flag kFlags[] = {
      "                          shards or a folder (default: "
      "weights.safetensors beside\n                          this program)"},
     {"--init", "random:SEED", "start from random numbers"},
+    {"--adapter", "DIR", "start from an adapter of PEFT (--lora)"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},
     {"--save-weights", "[=TYPE]",
@@ -37,6 +38,9 @@ constexpr Flag kFlags[] = {
      "                          DIR/model.safetensors, as it is, or in "
      "f32,\n"
      "                          bf16 or f16"},
+    {"--save-adapter", "DIR",
+     "with each checkpoint and at the end, the adapter, as\n"
+     "                          PEFT's files (--lora)"},
     {"--resume", "DIR", "go on from a checkpoint"},
     {"--log", "FILE", "write one JSON object per step (--resume: append)"},
     {"--threads", "N", "threads (default: one per core)"},
@@ -173,6 +177,10 @@ Status setFlag(const std::string &name, const std::string &value,
         !wholeNumber(name, value.substr(7), parsed.initSeed))
       return usage("--init takes random:SEED, not '" + value + "'");
     parsed.init = true;
+  } else if (name == "--adapter") {
+    parsed.adapter = value;
+  } else if (name == "--save-adapter") {
+    parsed.saveAdapter = value;
   } else if (name == "--save") {
     parsed.save = value;
   } else if (name == "--save-weights") {
@@ -214,10 +222,18 @@ Status setFlag(const std::string &name, const std::string &value,
 }
 
 /// Checks what flags say together.
-Status checkTogether(const Arguments &parsed, const GivenFlags &given) {
-  if (int(given.weights) + int(parsed.init) + int(!parsed.resume.empty()) > 1)
+Status checkTogether(const Arguments &parsed, const GivenFlags &given,
+                     const StepValueKinds &kinds) {
+  const bool resumes = !parsed.resume.empty();
+  const bool isBoth = given.weights && parsed.init && !kinds.hasAdapters;
+  if (isBoth || (resumes && (given.weights || parsed.init) && !kinds.hasBase))
     return usage("only one of --weights, --init and --resume can say where the "
                  "parameters start");
+  if (resumes && !parsed.adapter.empty())
+    return usage("--adapter can't be given with --resume: the checkpoint has "
+                 "the adapter");
+  if (!kinds.hasAdapters && !(parsed.adapter + parsed.saveAdapter).empty())
+    return usage("the step has no adapters: tmc compile --lora gives it some");
   if (!parsed.resume.empty() && parsed.seed)
     return usage("--seed can't be given with --resume: the checkpoint has the "
                  "seed");
@@ -225,7 +241,7 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given) {
     return usage("--steps is missing");
   if (parsed.data.empty())
     return usage("--data is missing");
-  if (parsed.saveEvery && parsed.save.empty())
+  if (parsed.saveEvery && parsed.save.empty() && parsed.saveAdapter.empty())
     return usage("--save-every needs --save");
   if (parsed.saveWeights && parsed.save.empty())
     return usage("--save-weights needs --save");
@@ -234,8 +250,17 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given) {
 
 } // namespace
 
+StepValueKinds StepValueKinds::of(const StepProgram &program) {
+  StepValueKinds kinds;
+  kinds.hasAdapters = *program.adapterConfig;
+  for (int64_t i = 0; i < program.tensorCount; ++i)
+    kinds.hasBase |=
+        program.tensors[i].role == Role::Param && !program.tensors[i].trainable;
+  return kinds;
+}
+
 Status parseArguments(const std::vector<std::string> &arguments,
-                      Arguments &parsed) {
+                      Arguments &parsed, const StepValueKinds &kinds) {
   GivenFlags given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string name = arguments[i], value;
@@ -274,7 +299,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
   }
   if (parsed.help || !parsed.tune.empty())
     return Status::ok();
-  return checkTogether(parsed, given);
+  return checkTogether(parsed, given, kinds);
 }
 
 std::string helpText(const std::string &program, const StepProgram &step) {

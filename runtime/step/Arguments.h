@@ -28,6 +28,7 @@ struct Arguments {
   bool init = false; // random values, by initSeed
   uint64_t initSeed = 0;
   std::string save, resume, log;    // "": not requested
+  std::string adapter, saveAdapter; // folders; "": not requested
   int64_t saveEvery = 0;            // steps; 0: at the end only
   bool saveWeights = false;         // beside each checkpoint: the weights
   std::optional<DType> weightsType; // none: as the step keeps them
@@ -43,9 +44,17 @@ struct Arguments {
   std::string tune; // The file of measured algorithms; "": not requested
 };
 
+/// The sources of values that a step takes together.
+struct StepValueKinds {
+  bool hasAdapters = false; // They start by rule or from --adapter.
+  bool hasBase = false;     // Parameters that no checkpoint has.
+
+  static StepValueKinds of(const StepProgram &program);
+};
+
 /// Parses the arguments after the program's name. Every error is Code::Usage.
 Status parseArguments(const std::vector<std::string> &arguments,
-                      Arguments &parsed);
+                      Arguments &parsed, const StepValueKinds &kinds = {});
 
 /// The text of --help for the trainer of `step`; `program` is the name in its
 /// usage line.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Storage.h"
+#include "runtime/step/AdapterFile.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
@@ -30,6 +31,9 @@ constexpr const char *kSumKey = "checksum";
 /// The text in a header before the digits of the checksum.
 constexpr const char *kSumText = "\"checksum\":\"";
 constexpr size_t kSumDigits = 16;
+/// For each parameter that isn't trained, a line with the sum of samples of its
+/// bytes, a blank and its name.
+constexpr const char *kBaseKey = "base";
 
 /// The largest count of steps or batches in a checkpoint: no run takes as many,
 /// and a double is exact up to here.
@@ -52,6 +56,44 @@ public:
 private:
   uint64_t sum_ = 0;
 };
+
+/// A sum of the type, the shape and samples of a tensor, as digits: four pieces
+/// of at most 1 KiB, from the first bytes to the last.
+Status sampleSum(const Homes &homes, const TensorInfo &info,
+                 std::string &digits) {
+  constexpr int64_t kPieces = 4, kSampleBytes = 1024;
+  FileSum sum;
+  const int64_t type = int64_t(info.type);
+  sum.add(&type, sizeof type);
+  sum.add(info.dims, info.rank * int64_t(sizeof info.dims[0]));
+  const int64_t bytes = std::min(kSampleBytes, info.bytes());
+  const int64_t elements = (info.bytes() - bytes) / sizeOf(info.type);
+  std::vector<char> piece(static_cast<size_t>(bytes));
+  for (int64_t i = 0; i < kPieces; ++i) {
+    const int64_t at = elements / (kPieces - 1) * i * sizeOf(info.type);
+    const int64_t first = i + 1 == kPieces ? info.bytes() - bytes : at;
+    if (Status s = homes.read(info, first, piece.data(), bytes); !s)
+      return s;
+    sum.add(piece.data(), bytes);
+  }
+  digits = sum.digits();
+  return Status::ok();
+}
+
+/// Lines for the base's parameters.
+Status describeBase(const StepProgram &program, const Homes &homes,
+                    std::string &lines) {
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (!isBase(info))
+      continue;
+    std::string digits;
+    if (Status s = sampleSum(homes, info, digits); !s)
+      return s;
+    lines += digits + " " + info.name + "\n";
+  }
+  return Status::ok();
+}
 
 /// Converts `count` plain floats to another type, rounded to nearest. False if
 /// a finite value becomes infinite.
@@ -286,8 +328,12 @@ Status Step::save(const std::string &directory) {
     return {Code::Usage, "there is nothing to save yet"};
   Contents contents;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
-    if (const TensorInfo &info = program_.tensors[i]; isValue(info))
+    if (const TensorInfo &info = program_.tensors[i];
+        isValue(info) && !isBase(info))
       contents.tensors.push_back({info.name, &info});
+  std::string base;
+  if (Status s = describeBase(program_, homes(), base); !s)
+    return s;
   contents.metadata = {{"format", kFormat},
                        {"model", program_.model},
                        {"fingerprint", program_.fingerprint},
@@ -296,9 +342,90 @@ Status Step::save(const std::string &directory) {
                        {"data_position", std::to_string(batches_)}};
   if (program_.skipsNonFinite)
     contents.metadata["skipped_steps"] = std::to_string(skipped_);
+  if (!base.empty())
+    contents.metadata[kBaseKey] = base;
   contents.hasSum = true;
   contents.step = steps_;
   return writeFile(homes(), directory, kCheckpointFile, contents);
+}
+
+Status saveAdapter(const Step &step, const std::string &directory) {
+  const StepProgram &program = step.program();
+  const std::string config = program.adapterConfig;
+  AtomicFile out;
+  if (Status s = out.create(directory, "adapter_config.json"); !s)
+    return s;
+  if (Status s = out.write(config.data(), int64_t(config.size())); !s)
+    return s;
+  Contents contents;
+  for (int64_t i = 0; i < program.tensorCount; ++i)
+    if (const TensorInfo &info = program.tensors[i]; isInAdapter(info))
+      contents.tensors.push_back({nameInAdapter(program, info), &info});
+  contents.metadata = {{"format", "pt"}};
+  contents.type = DType::F32;
+  contents.step = step.steps();
+  if (Status s = writeFile(step.homes(), directory, "adapter_model.safetensors",
+                           contents);
+      !s)
+    return s;
+  return out.commit();
+}
+
+/// Brings the base's values that the step lacks from the file `beside`, and
+/// compares all of them with the lines of a checkpoint.
+static Status checkBase(const StepProgram &program, const Homes &homes,
+                        std::vector<bool> &given, const std::string &path,
+                        const SafetensorsFile &checkpoint,
+                        const std::string &beside) {
+  SafetensorsSet other;
+  if (!beside.empty())
+    if (Status s = SafetensorsSet::open(beside, other); !s)
+      return s;
+  std::map<std::string, std::string> sums;
+  const auto found = checkpoint.metadata().find(kBaseKey);
+  std::istringstream lines(
+      found == checkpoint.metadata().end() ? "" : found->second);
+  for (std::string line; std::getline(lines, line);)
+    if (line.size() > kSumDigits)
+      sums[line.substr(kSumDigits + 1)] = line.substr(0, kSumDigits);
+  // An older checkpoint has the base.
+  auto isAsked = [&](const TensorInfo &info) {
+    return isBase(info) && !checkpoint.find(info.name);
+  };
+  std::vector<std::string> missing, others;
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (!isAsked(info) || given[size_t(i)] || info.maximaOf >= 0)
+      continue; // Maxima come with their codes.
+    const SetTensor *tensor = tensorFor(other, info);
+    if (!tensor) {
+      missing.push_back(info.name);
+      continue;
+    }
+    if (Status s = placeOrEncode(program, homes, other, *tensor, info); !s)
+      return s;
+    given[size_t(i)] = true;
+  }
+  for (int64_t i = 0; missing.empty() && i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (!isAsked(info))
+      continue;
+    std::string digits;
+    if (Status s = sampleSum(homes, info, digits); !s)
+      return s;
+    if (sums[info.name] != digits)
+      others.push_back(info.name);
+  }
+  if (!missing.empty())
+    return {Code::BadInput, "'" + path + "' has what was trained, and " +
+                                listNames(missing) +
+                                " must come from the base: give it, too, by "
+                                "--weights FILE or --init random:SEED"};
+  if (!others.empty())
+    return {Code::BadInput,
+            "'" + path + "' was trained on another base: " + listNames(others) +
+                (others.size() == 1 ? " differs" : " differ")};
+  return Status::ok();
 }
 
 /// Takes the values from `beside` that belong to the model but that no step
@@ -374,7 +501,7 @@ Status Step::saveWeights(const std::string &directory,
   return writeFile(homes(), directory, kModelFile, contents);
 }
 
-Status Step::resume(const std::string &directory) {
+Status Step::resume(const std::string &directory, const std::string &beside) {
   SafetensorsFile file;
   const std::string path = directory + "/" + kCheckpointFile;
   if (Status s = SafetensorsFile::open(path, file); !s)
@@ -425,19 +552,22 @@ Status Step::resume(const std::string &directory) {
   // Everything is checked before anything is changed.
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (!isValue(info))
-      continue;
     const SafeTensor *tensor = file.find(info.name);
+    if (!isValue(info) || (isBase(info) && !tensor))
+      continue;
     if (!tensor || tensor->type != info.type || tensor->isUnsigned ||
         !sameShape(info, *tensor))
       return {Code::BadInput, "'" + path + "' is a checkpoint of another " +
                                   "model: '" + info.name + "' is " +
                                   (tensor ? "of another shape" : "missing")};
   }
+  if (Status s = checkBase(program_, homes(), given_, path, file, beside); !s)
+    return s;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (isValue(info))
-      if (Status s = place(homes(), file, *file.find(info.name), info); !s)
+    if (const SafeTensor *tensor = file.find(info.name);
+        tensor && isValue(info))
+      if (Status s = place(homes(), file, *tensor, info); !s)
         return s;
   }
   steps_ = int64_t(step);

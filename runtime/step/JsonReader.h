@@ -50,6 +50,11 @@ public:
     ++at_;
     return true;
   }
+  /// True if `c` comes next.
+  bool isNext(char c) {
+    blanks();
+    return at_ < end_ && *at_ == c;
+  }
   bool expect(char c) {
     return accept(c) || fail(std::string("'") + c + "' expected");
   }
@@ -86,6 +91,15 @@ public:
   bool integer(int64_t &out);
   /// A number.
   bool number(double &out);
+  /// Reads a value of any kind as its text.
+  bool raw(std::string_view &out) {
+    blanks();
+    const char *start = at_;
+    if (!skip())
+      return false;
+    out = {start, size_t(at_ - start)};
+    return true;
+  }
   /// Reads a value of any kind and forgets it.
   bool skip(int depth = 0);
 

@@ -1,4 +1,4 @@
-//===- Normal.cpp - normal numbers, identical on all machines -------------===//
+//===- Normal.cpp - random numbers, identical on all machines -------------===//
 //
 // Plain loops of multiplications and additions over short arrays, which the
 // compiler turns into vectors; products are never contracted (see the flags in
@@ -67,10 +67,16 @@ inline float quantile(uint32_t word) {
   return (w < 5.0f ? p : q) * x * 1.41421356f;
 }
 
-} // namespace
+/// (2 u - 1) size for u = k / 2^24: one rounding.
+inline float spread(uint32_t word, float size) {
+  const int32_t k = int32_t(word >> 8);
+  return float(k - (1 << 23)) * (1.0f / 8388608) * size;
+}
 
-void normalNumbers(const Philox &philox, uint64_t first, int64_t count,
-                   float std, float *out) {
+/// out[i] = f(word first + i) for a function of a word.
+template <typename F>
+void fromWords(const Philox &philox, uint64_t first, int64_t count, float *out,
+               F &&f) {
   for (int64_t at = 0; at < count; at += kBlock) {
     uint32_t words[kBlock];
     float numbers[kBlock];
@@ -79,10 +85,24 @@ void normalNumbers(const Philox &philox, uint64_t first, int64_t count,
       std::memcpy(words + i, four.w, sizeof four.w);
     }
     for (int i = 0; i < kBlock; ++i)
-      numbers[i] = quantile(words[i]) * std;
+      numbers[i] = f(words[i]);
     const int64_t some = count - at < kBlock ? count - at : kBlock;
     std::memcpy(out + at, numbers, size_t(some) * 4);
   }
+}
+
+} // namespace
+
+void normalNumbers(const Philox &philox, uint64_t first, int64_t count,
+                   float std, float *out) {
+  fromWords(philox, first, count, out,
+            [=](uint32_t word) { return quantile(word) * std; });
+}
+
+void uniformNumbers(const Philox &philox, uint64_t first, int64_t count,
+                    float size, float *out) {
+  fromWords(philox, first, count, out,
+            [=](uint32_t word) { return spread(word, size); });
 }
 
 } // namespace tmc

@@ -52,7 +52,7 @@ enum class Role : uint8_t {
 };
 
 /// How `--init random:SEED` fills a tensor.
-enum class Init : uint8_t { None, Normal, Ones, Zeros, Constant };
+enum class Init : uint8_t { None, Normal, Ones, Zeros, Constant, Uniform };
 
 /// The source of an input's values before each step.
 enum class Feed : uint8_t {
@@ -95,9 +95,12 @@ struct TensorInfo {
   int64_t offset; // bytes from the start of its space's arena
   Role role;
   Init init = Init::None;
-  double initValue = 0; // Normal: standard deviation; Constant: the number
+  /// Normal: standard deviation; Constant: the number; Uniform: x of [-x, x)
+  double initValue = 0;
   bool trainable = false;
   Feed feed = Feed::None;
+  /// A matrix of an adapter: no file of the base has it.
+  bool isAdapter = false;
   /// Role::Copy: the weight, an index into tensors. Each change of the weight
   /// (update, load, write) rounds the copy again.
   int64_t copyOf = -1;
@@ -230,6 +233,10 @@ struct StepProgram {
   int64_t samplesPerStep;
   int64_t tokensPerStep;
   PlanSummary plan;
+  /// adapter_config.json of its adapters; "": it has none. Names that begin
+  /// with prefixInModel begin with prefixInFile in the files of an adapter.
+  const char *adapterConfig = "";
+  const char *prefixInModel = "", *prefixInFile = "";
 
   /// The emitted struct of kernel objects.
   void *(*createKernels)();

@@ -76,7 +76,9 @@ public:
   /// Half-precision floats are widened. States that the file lacks get their
   /// initial value, moments get zero. Parameters that aren't trained and that
   /// the file lacks come from the file `beside`, if it has them.
-  Status load(const std::string &path, const std::string &beside = "");
+  /// Adapters that the file lacks start by their rules, with `seed`.
+  Status load(const std::string &path, const std::string &beside = "",
+              uint64_t seed = 0);
   /// Fills each tensor by its own rule, with the same numbers on every machine.
   /// Parameters that aren't trained (tables, frozen ones) keep their values if
   /// they have any, else get those of the file `beside`.
@@ -95,9 +97,11 @@ public:
   /// a skipped step.
   Status run(double &loss);
 
-  /// Writes all that a later run needs to `directory`/checkpoint.safetensors,
-  /// with a checksum. If a tensor is finite in the existing file but not in the
-  /// step, fails with Code::BadInput and touches no file.
+  /// Writes what steps change, and what a later run needs beside the parameters
+  /// that aren't trained, to `directory`/checkpoint.safetensors, with a
+  /// checksum. Of the latter parameters, the base, it has names and samples. If
+  /// a tensor is finite in the existing file but not in the step, fails with
+  /// Code::BadInput and touches no file.
   Status save(const std::string &directory);
   /// Writes the model to `directory`/model.safetensors: parameters and states
   /// under all their names, floats in `type` (F32, BF16 or F16), rounded to
@@ -108,7 +112,10 @@ public:
   Status saveWeights(const std::string &directory,
                      std::optional<DType> type = std::nullopt,
                      const std::string &beside = "");
-  Status resume(const std::string &directory);
+  /// Goes on from a checkpoint. Parameters that aren't trained keep their
+  /// values or come from the file `beside`; fails if a checkpoint of another
+  /// base was written.
+  Status resume(const std::string &directory, const std::string &beside = "");
 
   /// The number of batches run, including those of resumed runs: the position
   /// in the data.
@@ -123,6 +130,7 @@ public:
   /// The swap file of the program, or nullptr.
   const SwapFile *file() const { return file_.get(); }
   int64_t steps() const { return steps_; }
+  Homes homes() const { return Homes(*device_, file_.get()); }
 
 private:
   class Observer;
@@ -131,7 +139,6 @@ private:
   /// Called when all values are present.
   Status finishValues();
   Status feed();
-  Homes homes() const { return Homes(*device_, file_.get()); }
 
   const StepProgram &program_;
   StepOptions options_;

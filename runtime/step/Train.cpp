@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Names.h"
+#include "runtime/step/AdapterFile.h"
 #include "runtime/step/AlgorithmChoice.h"
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Arguments.h"
@@ -199,9 +200,10 @@ struct Trainer {
       return s;
     if (const std::string warning = data.warning(); !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
-    if (!arguments.save.empty())
-      if (Status s = checkPlace(arguments.save); !s)
-        return s;
+    for (const std::string &place : {arguments.save, arguments.saveAdapter})
+      if (!place.empty())
+        if (Status s = checkPlace(place); !s)
+          return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
     if (const std::string warning = step->device().algorithms.warning();
@@ -213,7 +215,7 @@ struct Trainer {
                   formatBytes(file->bytes()).c_str(),
                   visible(file->description()).c_str());
     if (!arguments.resume.empty()) {
-      if (Status s = step->resume(arguments.resume); !s)
+      if (Status s = resume(); !s)
         return s;
       data.setPosition(step->batches());
     } else if (Status s = startValues(); !s) {
@@ -224,13 +226,30 @@ struct Trainer {
                : log.open(arguments.log, !arguments.resume.empty());
   }
 
+  /// Parameters that aren't trained aren't in the checkpoint.
+  Status resume() {
+    const std::string shipped = shippedWeights();
+    const Status known = checkShipped(shipped);
+    if (!arguments.weights.empty() || arguments.init)
+      if (Status s = baseValues(); !s)
+        return s;
+    return step->resume(arguments.resume, known ? shipped : "");
+  }
+
+  Status startValues() {
+    if (Status s = baseValues(); !s || arguments.adapter.empty())
+      return s;
+    return loadAdapter(*step, arguments.adapter);
+  }
+
   /// Values come from --weights, by --init, or from the file beside the
   /// program.
-  Status startValues() {
+  Status baseValues() {
     const std::string shipped = shippedWeights();
     const Status known = checkShipped(shipped);
     if (!arguments.weights.empty())
-      return step->load(arguments.weights, known ? shipped : "");
+      return step->load(arguments.weights, known ? shipped : "",
+                        arguments.initSeed);
     if (!known)
       return known;
     if (arguments.init)
@@ -245,6 +264,9 @@ struct Trainer {
   }
 
   Status save() {
+    if (!arguments.saveAdapter.empty())
+      if (Status s = saveAdapter(*step, arguments.saveAdapter); !s)
+        return s;
     if (arguments.save.empty())
       return Status::ok();
     if (Status s = step->save(arguments.save); !s || !arguments.saveWeights)
@@ -414,7 +436,9 @@ int main(int count, char **words) {
     return static_cast<int>(Code::World);
   }
   Arguments arguments;
-  if (Status s = parseArguments({words + 1, words + count}, arguments); !s) {
+  if (Status s = parseArguments({words + 1, words + count}, arguments,
+                                StepValueKinds::of(*tmc_step_program()));
+      !s) {
     const int code = report(s);
     std::fprintf(stderr, "note: %s --help lists the flags\n",
                  visible(words[0]).c_str());

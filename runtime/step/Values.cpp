@@ -95,6 +95,8 @@ void draw(const TensorInfo &info, const Philox &philox, int64_t at,
   std::fill_n(to, some, startOf(info));
   if (info.init == Init::Normal)
     normalNumbers(philox, uint64_t(at), some, float(info.initValue), to);
+  if (info.init == Init::Uniform)
+    uniformNumbers(philox, uint64_t(at), some, float(info.initValue), to);
 }
 
 /// Fills a tensor by its own rule; Init::None gives zeros. Maxima come with
@@ -308,31 +310,21 @@ Status checkInputs(const StepProgram &program, const std::vector<bool> &given) {
                            "runs"};
 }
 
-} // namespace values
-
-/// The tensor of `file` under one of the names of `info`, or null.
-static const SetTensor *tensorFor(const SafetensorsSet &file,
-                                  const TensorInfo &info) {
-  const SetTensor *found = file.find(info.name);
-  for (int32_t i = 0; i < info.aliasCount && !found; ++i)
-    found = file.find(info.aliases[i]);
-  return found;
+Status placeOrEncode(const StepProgram &program, const Homes &homes,
+                     const SafetensorsSet &file, const SetTensor &tensor,
+                     const TensorInfo &info) {
+  return info.stored
+             ? placeFrozen(program, homes, file, frozenNameIn(file, info), info)
+             : place(homes, file.files()[tensor.file], tensor, info);
 }
+
+} // namespace values
 
 /// The tensor of `file` for a parameter that isn't trained, or null.
 static const SetTensor *shipped(const SafetensorsSet &file,
                                 const TensorInfo &info) {
   return info.role == Role::Param && !info.trainable ? tensorFor(file, info)
                                                      : nullptr;
-}
-
-/// Copies or encodes a tensor of a file to its place.
-static Status placeOrEncode(const StepProgram &program, const Homes &homes,
-                            const SafetensorsSet &file, const SetTensor &tensor,
-                            const TensorInfo &info) {
-  return info.stored
-             ? placeFrozen(program, homes, file, frozenNameIn(file, info), info)
-             : place(homes, file.files()[tensor.file], tensor, info);
 }
 
 Status Step::initRandom(uint64_t seed, const std::string &beside) {
@@ -371,7 +363,8 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   return finishValues();
 }
 
-Status Step::load(const std::string &path, const std::string &beside) {
+Status Step::load(const std::string &path, const std::string &beside,
+                  uint64_t seed) {
   SafetensorsSet file, other;
   if (Status s = SafetensorsSet::open(path, file); !s)
     return s;
@@ -384,7 +377,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
   std::vector<std::string> missing;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && info.maximaOf < 0 &&
+    if (info.role == Role::Param && info.maximaOf < 0 && !info.isAdapter &&
         !tensorFor(file, info) && !shipped(other, info))
       missing.push_back(info.name);
   }
@@ -412,7 +405,8 @@ Status Step::load(const std::string &path, const std::string &beside) {
         info.role == Role::Moment ? nullptr : tensorFor(file, info);
     const SetTensor *second = tensor ? nullptr : shipped(other, info);
     if (!tensor && !second) {
-      if (Status s = fill(program_, homes(), info, 0); !s)
+      if (Status s = fill(program_, homes(), info, info.isAdapter ? seed : 0);
+          !s)
         return s;
       continue;
     }

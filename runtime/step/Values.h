@@ -9,6 +9,7 @@
 
 #include "runtime/step/Homes.h"
 #include "runtime/step/Safetensors.h"
+#include "runtime/step/SafetensorsSet.h"
 
 #include <string>
 #include <vector>
@@ -36,12 +37,33 @@ inline bool isValue(const TensorInfo &info) {
          info.role == Role::Moment;
 }
 
+/// A parameter that isn't trained: part of the base.
+inline bool isBase(const TensorInfo &info) {
+  return info.role == Role::Param && !info.trainable;
+}
+
+/// The tensor of `file`, a SafetensorsFile or a SafetensorsSet, under one of
+/// the names of `info`, or null.
+template <typename File>
+auto tensorFor(const File &file, const TensorInfo &info)
+    -> decltype(file.find(info.name)) {
+  auto found = file.find(info.name);
+  for (int32_t i = 0; i < info.aliasCount && !found; ++i)
+    found = file.find(info.aliases[i]);
+  return found;
+}
+
 bool sameShape(const TensorInfo &info, const SafeTensor &tensor);
 
 /// Copies one tensor of a file to its place, floats converted to the step's
 /// type.
 Status place(const Homes &homes, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info);
+
+/// Copies or encodes a tensor of a set to its place, codes with their maxima.
+Status placeOrEncode(const StepProgram &program, const Homes &homes,
+                     const SafetensorsSet &file, const SetTensor &tensor,
+                     const TensorInfo &info);
 
 /// Calls f(bytes, count) for the pieces of a tensor of a file, in order. F is
 /// Status(char *, int64_t bytes) and may change the piece. Returns the first

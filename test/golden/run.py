@@ -54,6 +54,12 @@ def cases(first):
         programs = [graph for graph in golden["graphs"] if graph.endswith(".pt2")]
         for graph in golden["graphs"][:1] if first else golden["graphs"]:
             stem = os.path.basename(graph).removesuffix(".onnx")
+            if "lora" in golden:  # Another program of the same graph.
+                stem = os.path.basename(path).removesuffix(".json")
+                lora = [f"--lora={golden['lora']}"]
+                yield f"{stem}/gradients", path, golden, graph, "sgd(momentum=0,weight_decay=0)", ["--gradients"], lora
+                yield f"{stem}/adamw", path, golden, graph, spec(golden["runs"]["adamw"]), ["--run", "adamw"], lora
+                continue
             yield f"{stem}/gradients", path, golden, graph, "sgd(momentum=0,weight_decay=0)", ["--gradients"]
             if graph in programs[:1]:
                 name, run = next(iter(golden["runs"].items()))

@@ -27,6 +27,14 @@ MODELS = {
     "resnet-tiny": dict(
         graph="examples/resnet-tiny.onnx", options=["--batch=8"],
         inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}, budgets=["2 %"], micro=[]),
+    "gpt2-tiny, adapters": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--lora=r=4,alpha=8,targets=c_attn,c_proj,c_fc,dropout=0.1,r:c_fc=2", "--train=*ln_f*"],
+        inputs={}, budgets=["50 %", "2 %"], micro=[2]),
+    "llama-tiny, adapters in bf16": dict(
+        graph="test/models/llama-tiny.onnx",
+        options=["--batch=2", "--dim=sequence=32", "--precision=bf16", "--lora=r=4,alpha=8,targets=all-linear,dropout=0.1,rslora=true"],
+        inputs={}, budgets=["2 %"], micro=[], decided=False),
     "gpt2-tiny, moments in 8 bits": dict(
         graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
         inputs={}, budgets=["2 %"], micro=[], optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"),

@@ -47,6 +47,7 @@ CASES = {
     "all, a base in int8, with a file": (
         dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*", "--base=int8", "--micro-batches=2"]), "all",
         ["--host-budget=500KiB", "--nvme=swap"]),
+    "all, adapters": (dict(GPT2, options=GPT2["options"] + ["--lora=r=4,targets=c_attn,c_fc,dropout=0.1"]), "all", []),
     "all, with a file": (GPT2, "all", ["--host-budget=900KiB", "--nvme=swap"]),
     "all, 4 micro-batches, with a file": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all",
                                           ["--host-budget=600KiB", "--nvme=swap"]),

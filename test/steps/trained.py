@@ -109,6 +109,12 @@ class Checkpoint:
         return math.sqrt(square / norm)
 
 
+def has_base(step):
+    """True if the step has parameters that aren't trained: no checkpoint has them."""
+    with open(os.path.join(step, "plan.json")) as file:
+        return json.load(file)["values"]["frozen"]["count"] > 0
+
+
 class Run:
     """One call of a trainer: its log and its checkpoint."""
 
@@ -118,6 +124,8 @@ class Run:
         os.makedirs(self.directory)
         log = os.path.join(self.directory, "log.jsonl")
         start = ["--init", "random:1", "--seed", "7"] if init else []
+        if not init and any(flag.startswith("--resume") for flag in flags) and has_base(step):
+            start = ["--init", "random:1"]
         rate = [] if any(flag.startswith("--lr=") for flag in flags) else ["--lr=1e-3"]
         begin = time.monotonic()
         self.code, self.text = run(
