@@ -15,6 +15,7 @@
 #include "runtime/step/Processor.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
+#include "runtime/step/Values.h"
 
 #include <cerrno>
 #include <cmath>
@@ -201,6 +202,9 @@ struct Trainer {
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     if (!arguments.save.empty())
       if (Status s = checkPlace(arguments.save); !s)
+        return s;
+    if (arguments.saveWeights)
+      if (Status s = values::checkSaved(program); !s)
         return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
