@@ -3,6 +3,7 @@
 #include "runtime/kernels/Dequantize.h"
 
 #include "runtime/cuda/FrozenCodes.h"
+#include "runtime/kernels/Storage.h"
 
 namespace tmc {
 

@@ -470,22 +470,29 @@ static Status passOn(const StepProgram &program, int64_t moved,
   return Status::ok();
 }
 
+Status values::checkSaved(const StepProgram &program) {
+  for (int64_t i = 0; i < program.tensorCount; ++i)
+    if (program.tensors[i].stored)
+      return {Code::Unsupported,
+              std::string("'") + program.tensors[i].name +
+                  "' is stored as codes: the model's weights are what the step "
+                  "was loaded from, and a checkpoint has what it trains"};
+  return Status::ok();
+}
+
 Status Step::saveWeights(const std::string &directory,
                          std::optional<DType> type, const std::string &beside) {
   if (!lost_)
     return lost_;
   if (!checkParams(program_, given_))
     return {Code::Usage, "there is nothing to save yet"};
+  if (Status s = checkSaved(program_); !s)
+    return s;
   Contents contents;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (info.role != Role::Param && info.role != Role::State)
       continue;
-    if (info.stored)
-      return {Code::Unsupported,
-              std::string("'") + info.name +
-                  "' is stored as codes: the model's weights are what the step "
-                  "was loaded from, and a checkpoint has what it trains"};
     contents.tensors.push_back({info.name, &info});
     // PyTorch's state_dict lists a tied weight under each of its names.
     for (int32_t k = 0; k < info.aliasCount; ++k)

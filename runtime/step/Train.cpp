@@ -16,6 +16,7 @@
 #include "runtime/step/Processor.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
+#include "runtime/step/Values.h"
 
 #include <cerrno>
 #include <cmath>
@@ -204,6 +205,9 @@ struct Trainer {
       if (!place.empty())
         if (Status s = checkPlace(place); !s)
           return s;
+    if (arguments.saveWeights)
+      if (Status s = values::checkSaved(program); !s)
+        return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
     if (const std::string warning = step->device().algorithms.warning();

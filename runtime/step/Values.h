@@ -100,6 +100,10 @@ Status checkParams(const StepProgram &program, const std::vector<bool> &given);
 /// Code::Usage if an input that takes data was never written.
 Status checkInputs(const StepProgram &program, const std::vector<bool> &given);
 
+/// Code::Unsupported if the step can't write the model's weights: some are
+/// codes.
+Status checkSaved(const StepProgram &program);
+
 /// Checks that a checkpoint's bytes have the checksum that was written.
 Status checkSum(const SafetensorsFile &file);
 

@@ -5,7 +5,7 @@
              [--table FILE] [--keep DIR] [--found]
 
 A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
-leave the device and to where) and a budget, from below the smallest that is known to the unconstrained
+leave the device and to where), for some the storage of frozen parameters, and a budget, from below the smallest that is known to the unconstrained
 need. tmc compile ends with 0 or 3, never otherwise. With 0 three steps touch no more than the budget,
 and what was planned in each space, allocate nothing, and have the losses, gradient norms, parameters,
 states and moments, bit for bit, of the step of the same levers that has no budget and moves nothing;
@@ -79,6 +79,9 @@ OPTIMIZERS = ["adamw", f"adamw(weight_decay=0.1,{CLIP})", "adamw8bit", f"adamw8b
 CHUNKS = [None, None, "all", "5", "16", "auto"]
 TILES = [None, None, None, "3", "auto"]
 OFFLOADS = ["none", "none", "none", "activations", "optimizer", "parameters", "optimizer,parameters", "all", "all", "auto"]
+# Parameters that some draws freeze, and how those are stored.
+FREEZES = {"gpt2-tiny-dropout": "*.h.*", "gpt2-tiny-half": "*.h.*", "llama-tiny": "*layers*", "bert-tiny-mlm": "*encoder*"}
+BASES = ["nf4", "nf4:plain", "int8", "bf16", "keep"]
 # What `auto` leaves as it is costs most: the need of such a step is what budgets are shares of.
 MILDEST = {"micro-batches": "1", "precision": "f32", "optimizer": "adamw", "loss-chunk": "auto", "tiles": "1"}
 SMALLEST = re.compile(r"the smallest budget for which a plan is known is [\d.]+ [KMGT]iB \((\d+) bytes\)")
@@ -107,6 +110,10 @@ class Draw(Case):
         self.threads, self.poisons = draw.choice([1, 2]), draw.random() < 0.3
         norm = [f"--batchnorm={draw.choice(['per-micro-batch', 'frozen'])}"] if known["norm"] and pieces != "1" else []
         flags = [] if known["fixed"] else [f"--batch={batch}"]
+        base = random.Random(f"{options.seed}:{number}:base")  # The other draws stay what they were.
+        self.base_format = base.choice(BASES) if self.kind in FREEZES and base.random() < 0.5 else ""
+        if self.base_format:
+            flags += [f"--freeze={FREEZES[self.kind]}", f"--base={self.base_format}"]
         case = dict(graph=known["graph"], options=flags + known["options"] + norm,
                     inputs={name: ([3 * batch, *shape], kind) for name, shape, kind in known["inputs"]})
         super().__init__(f"draw {number}", case, options, scratch)
@@ -139,7 +146,7 @@ class Draw(Case):
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
         text = ", ".join([self.kind, f"batch {self.batch}", *[f"{n} {v}" for n, v in self.levers.items() if v],
-                          f"offload {self.offload}"])
+                          f"offload {self.offload}", *([f"base {self.base_format}"] if self.base_format else [])])
         if not fault:
             self.options.remember(self)
         if fault:
