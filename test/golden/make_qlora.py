@@ -1,4 +1,4 @@
-"""Make qlora.json and test/models/llama-qlora-tiny.pt2 with PEFT 0.21.2 and bitsandbytes 0.50.2 on the cpu.
+"""Make qlora.runs and test/models/llama-qlora-tiny.pt2 with PEFT 0.21.2 and bitsandbytes 0.50.2 on the cpu.
 
 README.md ("Frozen storage") has the format. A tiny Llama with grouped keys and adapters of rank 4 on four of its
 matrices trains for ten steps of AdamW, over a base that is stored in several ways. `plain` is nf4 with maxima in f32,
@@ -144,7 +144,7 @@ def main():
         runs[base + " bf16"] = train(stored(base, torch.bfloat16), tokens)
     for name, losses in runs.items():
         print(name, " ".join(f"{x:.6f}" for x in losses))
-    with open(os.path.join(HERE, "qlora.json"), "w") as file:
+    with open(os.path.join(HERE, "qlora.runs"), "w") as file:
         json.dump(dict(graph=f"test/models/{NAME}.pt2", rate=RATE, tokens=tokens.tolist(), weights=recipe, runs=runs), file)
 
 

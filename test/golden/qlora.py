@@ -3,7 +3,7 @@
 
     qlora.py --tmc build/bin/tmc [--target cpu:v3] [--only SUBSTRING] [--keep DIR]
 
-make_qlora.py has made qlora.json. Each case compiles the graph with its --base and trains ten steps from the same
+make_qlora.py has made qlora.runs. Each case compiles the graph with its --base and trains ten steps from the same
 weights. Losses differ by at most 1e-5 of their size in f32, and 3e-3 in bf16. The case over another storage than its
 own must differ by more. Ends with one line `N passed, M failed`.
 """
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--keep", help="leave the compiled steps in this directory")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    with open(os.path.join(HERE, "qlora.json")) as file:
+    with open(os.path.join(HERE, "qlora.runs")) as file:
         golden = json.load(file)
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="qlora-") as scratch:

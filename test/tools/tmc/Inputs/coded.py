@@ -15,7 +15,7 @@ goldens, folder = sys.argv[1:]
 sys.path.insert(0, goldens)
 from qlora import generate, write_safetensors
 
-with open(os.path.join(goldens, "qlora.json")) as file:
+with open(os.path.join(goldens, "qlora.runs")) as file:
     weights = json.load(file)["weights"]
 with open(os.path.join(goldens, "qlora.safetensors"), "rb") as file:
     data = file.read()
