@@ -48,6 +48,8 @@ struct PlanFigures {
   /// `boundOrder` says.
   PlanRecord record;
   enum class BoundOrder { Plan, Program } boundOrder = BoundOrder::Plan;
+  /// No plan takes less in any order, if nothing may leave the device.
+  int64_t anyOrderPs = -1;
   int64_t budgetBytes = -1; // Of the device.
   /// -1 outside the device: nothing is there, nothing moves.
   PerSpace<int64_t> arenaBytes = PerSpace<int64_t>::all(-1);
@@ -88,6 +90,10 @@ struct PlanFigures {
   int64_t offloadedBytes() const;
   double overheadPct() const;
   double lowerBoundPct() const;
+  double anyOrderPct() const;
+  /// Whether the bound for one order says at least a point more than the one
+  /// for every order.
+  bool isBoundByOrder() const;
 };
 
 struct Planned {
