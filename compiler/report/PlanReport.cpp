@@ -37,6 +37,18 @@ double PlanFigures::lowerBoundPct() const {
              : 0;
 }
 
+double PlanFigures::anyOrderPct() const {
+  return unconstrainedSeconds > 0 && anyOrderPs >= 0
+             ? 100 * (secondsOf(anyOrderPs) / unconstrainedSeconds - 1)
+             : 0;
+}
+
+bool PlanFigures::isBoundByOrder() const {
+  constexpr double kWorthTelling = 1; // In percent of the time.
+  return record.boundPs >= 0 &&
+         (anyOrderPs < 0 || lowerBoundPct() >= anyOrderPct() + kWorthTelling);
+}
+
 /// A figure, or null if it isn't known.
 static json::Value known(int64_t value) {
   return value < 0 ? json::Value(nullptr) : json::Value(value);
@@ -266,6 +278,9 @@ std::string tmc::planJson(const Planned &planned) {
           {"lower_bound_scope", plan.boundOrder == PlanFigures::BoundOrder::Plan
                                     ? "fixed-order"
                                     : "program-order"},
+          {"any_order_bound_pct", timed && plan.anyOrderPs >= 0
+                                      ? json::Value(plan.anyOrderPct())
+                                      : json::Value(nullptr)},
           {"smallest_found_bytes", known(plan.record.smallestFoundBytes)},
           {"smallest_found_stopped_early", plan.smallestStoppedEarly},
           {"impossible_below_bytes", known(plan.record.impossibleBelowBytes)},

@@ -48,6 +48,8 @@ struct PlanFigures {
   /// `boundOrder` says.
   PlanRecord record;
   enum class BoundOrder { Plan, Program } boundOrder = BoundOrder::Plan;
+  /// No plan takes less in any order, if nothing may leave the device.
+  int64_t anyOrderPs = -1;
   /// -1: no limit, or nothing may leave the device.
   PerSpace<int64_t> budgetBytes = PerSpace<int64_t>::all(-1);
   /// The budgets beside the device are the target's, which assumes them.
@@ -97,6 +99,10 @@ struct PlanFigures {
   int64_t offloadedBytes() const;
   double overheadPct() const;
   double lowerBoundPct() const;
+  double anyOrderPct() const;
+  /// Whether the bound for one order says at least a point more than the one
+  /// for every order.
+  bool isBoundByOrder() const;
 };
 
 struct Planned {

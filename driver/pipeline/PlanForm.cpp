@@ -246,6 +246,22 @@ static Expected<void> planOnDevice(StepForm &form, const PlanRequest &request) {
   return planWithin(form, request, OffloadSpec());
 }
 
+/// Nothing may leave the device. So the plan gets a bound for every order, too,
+/// unless it only stands for a setting of the levers.
+static Expected<void> planInPlace(StepForm &form, const PlanRequest &request) {
+  OwningOpRef<ModuleOp> shaped;
+  if (!request.isCandidate)
+    shaped = form.module->clone();
+  TMC_TRY(planOnDevice(form, request));
+  if (!shaped)
+    return {};
+  Expected<int64_t> least = leastInAnyOrder(*shaped, request);
+  if (!least)
+    return std::move(least.failure());
+  form.figures.anyOrderPs = *least;
+  return {};
+}
+
 static Expected<void> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
   forgetPlans(form); // They move nothing.
@@ -315,7 +331,7 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
 Expected<void> tmc::planForm(StepForm &form, const PlanRequest &request) {
   const OffloadSpec &spec = request.asked.offload;
   if (spec.isNone())
-    return planOnDevice(form, request);
+    return planInPlace(form, request);
   return spec.onlyIfNeeded ? planAsNeeded(form, request)
                            : planWithMoves(form, request);
 }

@@ -1,6 +1,7 @@
 #include "driver/pipeline/StateStep.h"
 
 #include "compiler/analysis/StepUpdates.h"
+#include "compiler/planning/bound/AnyOrderCheck.h"
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "driver/pipeline/StepForms.h"
@@ -91,6 +92,25 @@ Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
       budget < claims.impossibleBelowBytes)
     claims.atLeastPs = std::numeric_limits<int64_t>::max();
   return claims;
+}
+
+Expected<int64_t> tmc::leastInAnyOrder(ModuleOp module,
+                                       const PlanRequest &request) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  Expected<StepProblem> stated = stateStep(*copy, request);
+  if (!stated)
+    return std::move(stated.failure());
+  planning::Problem &problem = stated->problem;
+  problem.spaces[0].budgetBytes = request.budgets.device();
+  absl::StatusOr<planning::AnyOrderCertificate> proof =
+      planning::proveAnyOrder(problem);
+  if (!proof.ok())
+    return defect(proof.status());
+  absl::StatusOr<int64_t> proven =
+      planning::checkAnyOrderBound(problem, *proof);
+  if (!proven.ok())
+    return defect(proven.status());
+  return *proven;
 }
 
 Expected<int64_t> tmc::impossibleBelow(const StepForm &form,

@@ -54,6 +54,12 @@ enum class Claims { Bytes, BytesAndSeconds };
 Expected<PlanClaims> claimsOf(mlir::ModuleOp module, const PlanRequest &request,
                               Claims wanted);
 
+/// No plan of the step in `module`, in any order, takes less within the
+/// request's budget of the device if nothing leaves it. Picoseconds; checked.
+/// `module` stays as it is. Errors: as above.
+Expected<int64_t> leastInAnyOrder(mlir::ModuleOp module,
+                                  const PlanRequest &request);
+
 /// The budget of the device below which no plan of a step exists in `form` or,
 /// where it has a module, `other`. Errors: as above.
 Expected<int64_t> impossibleBelow(const StepForm &form, const StepForm &other,

@@ -46,11 +46,9 @@
 // *The charge.* c_u is the least share of a recipe that may write u outside the
 // instructions' own executions; a recipe of several results shares its cost by
 // bytes. At least m_u + 1 executions write u if m_u gaps are broken: the first
-// one, which lies in no gap, and one in each of these gaps. One execution is
-// the event of u's maker, which pays the instruction's cost. So m_u others pay
-// at least c_u each. If the maker may run again, its event need not be its own
-// execution. Then its own execution may be one of the others, so c_u is the
-// least over all recipes of the maker as well.
+// one, which lies in no gap, and one in each of these gaps. Only one execution
+// in a trip is the maker's own, which pays the instruction's cost. So m_u
+// others pay at least c_u each, even if the own execution isn't the first one.
 //
 // *Loops.* A gap inside a loop is broken in each trip, because each trip runs
 // the same list. So it pays c_u times the trips. `AnyOrderGraph.h` says what is

@@ -271,10 +271,6 @@ Wide Checker::leastShare(ValueId v, bool behindLoop) const {
     if (behindLoop && p.recipes[r].segment == segmentOf(maker[v]))
       continue;
     meet(r);
-    // The instruction's own execution may be the later of the two.
-    if (!behindLoop && p.recipes[r].instruction == maker[v])
-      for (RecipeId own : p.instructions[maker[v]].recipes)
-        meet(own);
   }
   return least;
 }

@@ -112,9 +112,6 @@ void AnyOrderGraph::findMakers() {
       const Instruction &maker = problem.instructions[fact.maker];
       if (recipe.segment == kNone || recipe.segment != maker.segment)
         lower(fact.costBehind, shareOf(problem, recipe, w));
-      if (recipe.instruction == fact.maker) // Its own one may be the later one.
-        for (RecipeId own : maker.recipes)
-          lower(fact.cost, shareOf(problem, problem.recipes[own], w));
     }
   }
 }

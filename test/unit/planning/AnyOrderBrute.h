@@ -128,13 +128,19 @@ inline Problem randomLine(Random &random, int body, int64_t trips) {
       other.segment = p.recipes[p.instructions[i].recipes[0]].segment;
       p.addRecipe(other);
     }
+    // A loop's value that may be made outside of it.
+    if (isEarly && s == line && random.chance(0.4))
+      for (Recipe &own : p.recipes)
+        if (own.instruction == i || own.instruction == kNone)
+          own.segment = kNone;
     (isEarly ? early : made).push_back(r.writes[0]);
   };
   if (trips > 1)
     add(before, {}, true);
   if (trips == 1 || random.chance(0.6))
     add(line, random.chance(0.5) ? early : std::vector<ValueId>{}, true);
-  for (int at = 0; at < body; ++at) {
+  const bool hasSide = trips == 1 && random.chance(0.3);
+  for (int at = 0; at < body - (hasSide ? 1 : 0); ++at) {
     std::vector<ValueId> reads;
     if (!made.empty())
       reads = {made.back()};
@@ -148,6 +154,13 @@ inline Problem randomLine(Random &random, int body, int64_t trips) {
     add(line, reads, false);
   }
   std::vector<ValueId> last = {old};
+  if (hasSide) { // Beside the rest of the line.
+    add(line, {made[random.below(2)]}, false);
+    p.recipes[p.instructions.back().recipes[0]].workspaceBytes =
+        random.below(12);
+    last.push_back(made.back());
+    made.pop_back();
+  }
   if (trips > 1 && random.chance(0.5))
     last.push_back(early[0]);
   else if (trips == 1)

@@ -262,6 +262,53 @@ TEST(AnyOrder, AnUpdateRunsBehindItsReaders) {
   }
 }
 
+// k2 may stand on either side of b, so it pays for one of two gaps of u. Beside
+// k3, it pays for k3's.
+TEST(AnyOrder, AMomentInOneOfTwoGaps) {
+  Writer w;
+  const ValueId u = w.value(10), spare = w.value(1), s = w.value(1),
+                x = w.value(1), y = w.value(1), z = w.value(1), q = w.value(1),
+                end = w.value(1);
+  w.add({}, {u});
+  w.add({}, {spare});
+  w.p.recipes.back().cost = 0; // Room for the first moment.
+  w.add({u, spare}, {s});
+  const InstructionId k1 = w.add({s}, {x}, 83), b = w.add({x, u}, {y}),
+                      k3 = w.add({y}, {z}, 90), k2 = w.add({s}, {q}, 90);
+  w.add({u, spare, z, q}, {end});
+  w.p.spaces[0].budgetBytes = 95;
+  ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+  const int64_t base = baseCost(w.p);
+  EXPECT_EQ(AnyOrderOptimum(w.p, 95).run(), base + 5);
+  AnyOrderCertificate c{95, 8, {{k1, 0}, {k3, 5}, {k2, 5}}, {{u, {b}}}, 0};
+  EXPECT_EQ(*checkAnyOrderBound(w.p, c), base + 4);
+  EXPECT_EQ(*costProvenInAnyOrder(w.p, c), base + 4);
+}
+
+// A temporary that is overwritten in place can be made again, and read then. So
+// its readers may run behind the update.
+TEST(AnyOrder, OverwrittenTemporariesComeBack) {
+  for (bool comesBack : {false, true}) {
+    Writer w;
+    const ValueId o = w.value(1), u = w.value(10), h = w.value(1),
+                  a = w.value(1), t = w.value(1);
+    w.add({}, {o});
+    w.p.recipes.back().cost = 1;
+    w.p.recipes.back().recomputable = comesBack;
+    w.add({}, {u});
+    w.add({u}, {h});
+    w.add({o, h}, {a}, 90);
+    w.add({o, u}, {t});
+    w.p.recipes.back().recomputable = false;
+    w.p.recipes.back().overwrites = {{o, t, true}};
+    w.p.spaces[0].budgetBytes = 95;
+    ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+    const int64_t base = baseCost(w.p);
+    EXPECT_EQ(AnyOrderOptimum(w.p, 95).run(), base + (comesBack ? 1 : 5));
+    EXPECT_EQ(proveAnyOrder(w.p)->provenCost, base + (comesBack ? 0 : 5));
+  }
+}
+
 // Five trips: u of 10 bytes is made before the loop and read at the end of each
 // trip, behind a kernel that has no room for it.
 TEST(AnyOrder, ALoopPaysInEachTrip) {
