@@ -65,6 +65,17 @@ static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
   record.impossibleBelowBytes =
       std::min(record.impossibleBelowBytes, claims.impossibleBelowBytes);
   record.boundPs = std::min(record.boundPs, claims.atLeastPs);
+  int64_t &least = form.figures.anyOrderPs;
+  if (least < 0)
+    return {};
+  int64_t others = other.figures.anyOrderPs;
+  if (!isPlanned) {
+    Expected<int64_t> made = leastInAnyOrder(*other.module, request);
+    if (!made)
+      return std::move(made.failure());
+    others = *made;
+  }
+  least = std::min(least, others);
   return {};
 }
 
