@@ -537,6 +537,7 @@ def check_golden(tally, build):
     # The text of updates is one for all instruction sets (test/steps/run.py compares them).
     rows_of(tally, "golden", "test/golden/formats.py", build, *tmc, "--planted")
     rows_of(tally, "golden", "test/golden/lora.py", build, *tmc)
+    rows_of(tally, "golden", "test/golden/qlora.py", build, *tmc)
 
 
 def check_steps(tally, build):
