@@ -84,3 +84,25 @@ TEST(Normal, IsTheInverseOfTheDistribution) {
   for (size_t i = 0; i < piece.size(); ++i)
     ASSERT_EQ(piece[i], x[4000 + i]);
 }
+
+TEST(Uniform, IsTheWordOfTheElement) {
+  const int64_t seed[2] = {11, 0};
+  const Philox philox(seed, 5);
+  constexpr float kSize = 0.125f; // A power of two: nothing is rounded.
+  std::vector<float> x(100001);
+  uniformNumbers(philox, 8, int64_t(x.size()), kSize, x.data());
+  double mean = 0, square = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(x[i], kSize * (2 * Philox::uniform(philox.word(8 + i)) - 1));
+    ASSERT_GE(x[i], -kSize);
+    ASSERT_LT(x[i], kSize);
+    mean += x[i] / double(x.size());
+    square += double(x[i]) * x[i] / double(x.size());
+  }
+  EXPECT_NEAR(mean, 0, 1e-3);
+  EXPECT_NEAR(square, kSize * kSize / 3, 1e-4);
+  std::vector<float> piece(1001);
+  uniformNumbers(philox, 8 + 4000, 1001, kSize, piece.data());
+  for (size_t i = 0; i < piece.size(); ++i)
+    ASSERT_EQ(piece[i], x[4000 + i]);
+}

@@ -449,6 +449,47 @@ TEST(Checkpoint, WhatIsFiniteIsNotReplacedByWhatIsNot) {
   EXPECT_TRUE(step->save(dir / "d"));
 }
 
+TEST(Checkpoint, HoldsWhatIsTrainedAndKnowsItsBase) {
+  TemporaryDirectory dir;
+  ChangedProgram frozen("head", [](TensorInfo &t) { t.trainable = false; });
+  std::unique_ptr<Step> step, back;
+  ASSERT_TRUE(Step::create(frozen.program, {}, step));
+  ASSERT_TRUE(Step::create(frozen.program, {}, back));
+  ASSERT_TRUE(step->initRandom(1));
+  runSteps(*step, 2, 1);
+  ASSERT_TRUE(step->save(dir / "c"));
+  ASSERT_TRUE(step->saveWeights(dir / "c"));
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(dir / "c/checkpoint.safetensors", file));
+  EXPECT_EQ(file.find("head"), nullptr);
+  EXPECT_NE(file.find("embed"), nullptr);
+  // The base comes from no file.
+  const Status without = back->resume(dir / "c");
+  EXPECT_EQ(without.code(), Code::BadInput);
+  EXPECT_NE(without.message().find("'head' must come from the base"),
+            std::string::npos)
+      << without.message();
+  // Another base: the last element alone differs.
+  const TensorInfo &head = *back->find("head");
+  std::vector<float> base = values(*step, "head");
+  base.back() += 1;
+  ASSERT_TRUE(back->write(head, base.data(), head.bytes()));
+  const Status other = back->resume(dir / "c");
+  EXPECT_EQ(other.code(), Code::BadInput);
+  EXPECT_NE(other.message().find("was trained on another base: 'head' differs"),
+            std::string::npos)
+      << other.message();
+  // Its own, and from a file beside.
+  base.back() = values(*step, "head").back();
+  ASSERT_TRUE(back->write(head, base.data(), head.bytes()));
+  ASSERT_TRUE(back->resume(dir / "c"));
+  EXPECT_EQ(values(*back, "embed"), values(*step, "embed"));
+  ASSERT_TRUE(Step::create(frozen.program, {}, back));
+  ASSERT_TRUE(back->resume(dir / "c", dir / "c/model.safetensors"));
+  EXPECT_EQ(runSteps(*step, 2, 3), runSteps(*back, 2, 3));
+  EXPECT_EQ(values(*back, "embed"), values(*step, "embed"));
+}
+
 TEST(Checkpoint, EveryChangedByteIsSeen) {
   TemporaryDirectory dir;
   auto step = makeStep(), back = makeStep();
