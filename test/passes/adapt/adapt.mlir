@@ -1,5 +1,5 @@
 // RUN: tmc-opt %s -tmc-adapt='lora=r=2,alpha=4,targets=q,dropout=0.25' -split-input-file | FileCheck %s
-// RUN: tmc-opt %s -tmc-adapt='lora=r=2,alpha=4,targets=all-linear,init=gaussian,rslora=true,r:a.q=1 train=norm*' -split-input-file | FileCheck %s --check-prefix=ALL
+// RUN: tmc-opt %s -tmc-adapt='lora=r=1,alpha=6,targets=all-linear,init=gaussian,rslora=true,r:a.q=4 train=norm*' -split-input-file | FileCheck %s --check-prefix=ALL
 
 // A is [2, 4], B [6, 2]; uniform in +-1/sqrt(4) = 0.5; the scale is 4 / 2 = 2.
 // Elements that are kept, 3 of 4, are divided by 0.75. The step has no random
@@ -31,13 +31,13 @@
 // CHECK: nn.matmul %{{.*}}, %arg4 transpose_rhs
 // CHECK-NOT: nn.matmul
 
-// Only the loss follows the head, so that all-linear leaves it out. With r = 1
-// and alpha = 4 the scale is 4 / sqrt(1); A has the deviation 1 / 1.
+// Only the loss follows the head, so that all-linear leaves it out. With r = 4
+// and alpha = 6 the scale is 6 / sqrt(4) = 3; A has the deviation 1 / 4.
 // ALL-LABEL: @forward
 // ALL-SAME: train.name = "norm.weight", train.role
-// ALL-SAME: tensor<1x4xf32> {train.adapter = "a.q", train.init = #train.draw<"normal", 1.000000e+00 : f64>
+// ALL-SAME: tensor<4x4xf32> {train.adapter = "a.q", train.init = #train.draw<"normal", 2.500000e-01 : f64>
 // ALL-NOT: head.lora
-// ALL: arith.constant dense<4.000000e+00> : tensor<8x1xf32>
+// ALL: arith.constant dense<3.000000e+00> : tensor<8x4xf32>
 func.func @forward(
     %x: tensor<8x4xf32> {train.role = #train.role<batch>, train.name = "x"},
     %w: tensor<6x4xf32> {train.role = #train.role<param>, train.name = "a.q.weight"},
