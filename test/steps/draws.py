@@ -81,7 +81,7 @@ TILES = [None, None, None, "3", "auto"]
 OFFLOADS = ["none", "none", "none", "activations", "optimizer", "parameters", "optimizer,parameters", "all", "all", "auto"]
 # Parameters that some draws freeze, and how those are stored.
 FREEZES = {"gpt2-tiny-dropout": "*.h.*", "gpt2-tiny-half": "*.h.*", "llama-tiny": "*layers*", "bert-tiny-mlm": "*encoder*"}
-BASES = ["nf4", "nf4:plain", "int8", "bf16", "keep"]
+BASES = ["nf4", "nf4:plain", "int8", "bf16"]
 # What `auto` leaves as it is costs most: the need of such a step is what budgets are shares of.
 MILDEST = {"micro-batches": "1", "precision": "f32", "optimizer": "adamw", "loss-chunk": "auto", "tiles": "1"}
 SMALLEST = re.compile(r"the smallest budget for which a plan is known is [\d.]+ [KMGT]iB \((\d+) bytes\)")
