@@ -17,8 +17,7 @@ bool tmc::hasFreeLevers(const CompileOptions &asked) {
 
 void tmc::freeLossChunk(CompileOptions &asked) {
   LeverValue &chunk = asked.levers[kLossChunk];
-  const bool isChosen = hasFreeLevers(asked) || asked.offload.onlyIfNeeded;
-  if (isChosen && chunk == LeverValue() && asked.planner.empty())
+  if (hasFreeLevers(asked) && chunk == LeverValue() && asked.planner.empty())
     chunk = leverTable()[kLossChunk].freed(chunk);
 }
 

@@ -47,8 +47,9 @@ struct LeverSpace {
 /// Whether a flag of `asked` leaves a lever free.
 bool hasFreeLevers(const CompileOptions &asked);
 
-/// Frees the loss's chunks, if no flag gives them and tmc chooses another lever
-/// or whether values move: their harm is the least of all.
+/// Frees the loss's chunks, if no flag gives them and tmc chooses another
+/// lever: their harm is the least of all. Offload changes no bit, so that it
+/// alone frees nothing.
 void freeLossChunk(CompileOptions &asked);
 
 /// The settings that `asked` allows on `target`, for a model with a batch of

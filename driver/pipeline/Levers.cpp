@@ -94,7 +94,7 @@ static const Lever kTable[] = {
      .byDefault = "",
      .valueName = "ROWS|all|auto",
      .help = "hold at most so many rows of logits (default: auto where\n"
-             "                          another flag is, else 256 where that "
+             "                          another lever is, else 256 where that "
              "saves memory and\n"
              "                          changes no bit, else all)",
      .place = 2,

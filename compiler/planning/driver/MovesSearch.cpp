@@ -48,6 +48,8 @@ public:
     auto start = std::chrono::steady_clock::now();
     if (absl::Status status = check(problem); !status.ok())
       return status;
+    best.baseCost = baseCost(problem);
+    best.orders = programOrders(problem);
     best.certificate = prove(problem, {.steps = amounts.boundSteps});
     if (options.start)
       if (absl::Status status = offerKnown(problem, *options.start, best);
@@ -80,9 +82,6 @@ public:
           more.provenCost > best.certificate.provenCost)
         best.certificate = std::move(more);
     best.stats.tried = tried;
-    best.baseCost = baseCost(problem);
-    best.orders = programOrders(problem);
-    best.stats.recomputedExecutions = recomputedExecutions(best.solution);
     best.stats.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();

@@ -59,7 +59,6 @@ struct Plan {
 
   struct Stats {
     int64_t work = 0; // Units counted.
-    int64_t recomputedExecutions = 0;
     int64_t repeatedInstructions = 0; // Isomorphic to another (`Repeats.h`).
     int64_t tried = 0;                // Plans of the device, with moves.
     int64_t refused = 0;              // Invalid lists that were left out.

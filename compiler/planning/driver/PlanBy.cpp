@@ -162,7 +162,6 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
   plan.cost = claim->cost;
   plan.feasible = fitsBudgets(within, plan.peakBytes);
   plan.orders = firstExecutions(plan.solution);
-  plan.stats.recomputedExecutions = recomputedExecutions(plan.solution);
   if (isOneSpace(problem))
     boundOnDevice(problem, options, plan);
   else

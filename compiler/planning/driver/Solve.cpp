@@ -171,7 +171,6 @@ absl::Status FixedOrder::measurePlan(int64_t smallest) {
   plan.stats.stoppedEarly = search.stoppedEarly;
   if (search.repeats)
     plan.stats.repeatedInstructions = search.repeats->count();
-  plan.stats.recomputedExecutions = recomputedExecutions(plan.solution);
   plan.stats.seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 
 #include "test/unit/planning/ExpectTrue.h"
 #include "test/unit/planning/SpaceOptimum.h"
+#include "test/unit/planning/SpaceProblem.h"
 
 #include <gtest/gtest.h>
 
@@ -128,6 +129,30 @@ TEST(SpaceSearch, EndsAtAnError) {
     }
   }
   EXPECT_GT(asked, 20);
+}
+
+TEST(SpaceSearch, AKnownPlanThatIsProvenIsWhole) {
+  SpaceProblem w;
+  w.p.spaces.resize(2);
+  w.p.engines.resize(4);
+  w.p.addSegment("step");
+  w.value("a");
+  w.form("a@host", "a");
+  w.value("b", 1).liveOut = true;
+  w.p.addInstruction(0, w.recipe("a", "", "a"));
+  w.p.addInstruction(0, w.recipe("b", "a", "b"));
+  w.move("puta", "a", "a@host", kD2H, 5);
+  w.move("geta", "a@host", "a", kH2D, 5);
+  const Solution known = baseSolution(w.p);
+  SolveOptions options;
+  options.start = &known;
+  absl::StatusOr<Plan> plan = solveMoves(w.p, options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  EXPECT_EQ(plan->stats.tried, 0);
+  EXPECT_EQ(plan->baseCost, baseCost(w.p));
+  EXPECT_EQ(plan->cost, plan->baseCost);
+  EXPECT_EQ(plan->orders, firstExecutions(known));
 }
 
 TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
