@@ -218,6 +218,8 @@ def made(command):
 def emit(options, directory, path, golden, precision, *more, optimizer=None, edit=None):
     """A compiled step's directory with its watched libstep.so, its text as `edit` makes it; returns its plan."""
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
+    if "lora" in golden:
+        dims.append(f"--lora={golden['lora']}")
     graph = os.path.join(ROOT, golden["graphs"][0])
     precision, *flags = precision.split(" ")
     momentum = 0 if precision == "f32" else 0.9  # After one step it is the gradient, which verify compares.
