@@ -58,7 +58,7 @@ struct Plan {
   std::optional<BranchCertificate> cases;
 
   struct Stats {
-    int64_t work = 0; // Units counted.
+    int64_t work = 0;                 // Units counted.
     int64_t repeatedInstructions = 0; // Isomorphic to another (`Repeats.h`).
     int64_t tried = 0;                // Plans of the device, with moves.
     int64_t refused = 0;              // Invalid lists that were left out.
