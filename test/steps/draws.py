@@ -121,8 +121,9 @@ class Draw(Case):
         self.commands, self.batch, self.host_budget = [], batch, None
 
     def pinned(self, values):
-        """The levers, those that are free with these values; a loss in the chunks that are taken unasked has no flag."""
-        levers = {name: values.get(name, value) if is_free(value) else value for name, value in self.levers.items()}
+        """The levers with these values of those that are free, asked for or not; a loss in the chunks that are taken unasked has
+        no flag."""
+        levers = {**self.levers, **values}
         return {name: value for name, value in levers.items() if (name, value) != ("loss-chunk", "auto")}
 
     def compile(self, name, levers, *flags):
