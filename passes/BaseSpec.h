@@ -34,7 +34,7 @@ namespace tmc {
 
 enum class BaseFormat { Keep, F32, BF16, Int8, Nf4, Nf4Plain };
 
-/// Whether numbers are stored as codes.
+/// True if numbers are stored as codes.
 inline bool isCoded(BaseFormat format) { return format >= BaseFormat::Int8; }
 /// The format's name in a specification.
 llvm::StringRef nameOf(BaseFormat format);

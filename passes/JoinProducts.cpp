@@ -276,7 +276,7 @@ private:
            mayJoin(a.getRhs(), b.getRhs()) &&
            (!a.getBias() || mayJoin(a.getBias(), b.getBias()));
   }
-  /// Whether `value` is a parameter that may be stored as codes.
+  /// True if `value` is a parameter that may be stored as codes.
   bool mayBeCoded(Value value) {
     return isFrozen(value) &&
            isCoded(storage->choose({argName(value).str()}).format);

@@ -75,7 +75,8 @@ struct LoraSpec {
   /// The specification of `text`, or a message for the user.
   static llvm::Expected<LoraSpec> parse(llvm::StringRef text);
 
-  /// Of a module: by the first NAME that matches it, if there is one.
+  /// The values of a module: those of the first NAME that matches it, if there
+  /// is one.
   int64_t rankOf(llvm::StringRef module) const;
   double alphaOf(llvm::StringRef module) const;
   double scaleOf(llvm::StringRef module) const;

@@ -25,8 +25,8 @@ using train::TrainDialect;
 /// Smaller weights are left as they are, as bitsandbytes leaves them.
 constexpr int64_t kLeastElements = 4096;
 
-/// Whether `value`, a product's result or what is made of it element by
-/// element, comes to a cross-entropy: then the product's weight is a head.
+/// True if `value`, a product's result, comes to a cross-entropy through views
+/// and ops that work element by element. The product's weight is then a head.
 bool reachesLoss(Value value) {
   llvm::SmallPtrSet<Operation *, 16> seen;
   SmallVector<Value> open{value};
@@ -249,7 +249,7 @@ private:
             });
   }
 
-  /// What the specification says must have an effect.
+  /// Refuses a specification that has no effect, or of which a part has none.
   LogicalResult report() {
     auto fail = [&] {
       return emitFault(getOperation().getLoc(), FailureKind::Usage);

@@ -100,7 +100,7 @@ struct PlanFigures {
   double overheadPct() const;
   double lowerBoundPct() const;
   double anyOrderPct() const;
-  /// Whether the bound for one order says at least a point more than the one
+  /// True if the bound for one order says at least a point more than the one
   /// for every order.
   bool isBoundByOrder() const;
 };

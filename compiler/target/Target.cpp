@@ -55,7 +55,7 @@ struct Card {
 // a process sees (cudaMemGetInfo, as PyTorch's messages print it), rounded
 // down: less than the nominal size.
 //
-// Of a desktop with 32 GiB a step may pin 24. Of a server it may pin a card's
+// A step may pin 24 of a desktop's 32 GiB. On a server it may pin a card's
 // share, rounded down: DGX H100 and H200 2 TiB of 8 cards, DGX A100 1 TiB of 8,
 // DGX-2 1.5 TiB of 16, AWS g4dn and g6e with 64 GiB and 128 GiB beside a card.
 constexpr Card kCards[] = {

@@ -38,7 +38,7 @@ struct Target {
   Backend backend = Backend::Cpu;
   std::string arch; // "sm_90"; an instruction set of cpuArchs().
   PriceSource rates = PriceSource::Nominal; // Of the rooflines.
-  /// What a step may take of each space; -1: unknown, and no limit.
+  /// The bytes of each space that a step may take; -1: unknown, and no limit.
   PerSpace<int64_t> memoryBytes = PerSpace<int64_t>::all(-1);
   /// A card doesn't determine its host's memory: `memoryBytes` beside the
   /// device is an assumption.

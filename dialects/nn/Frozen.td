@@ -51,7 +51,7 @@ def NN_DequantizeOp : NN_Op<"dequantize", [NotDifferentiable, Kernel]> {
     `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
-    /// Whether the codes are of 8 bits, with a maximum for each row.
+    /// True if the codes are of 8 bits, with a maximum for each row.
     bool isByRows() { return getCodes().getType().getRank() == 2; }
   }];
 }
@@ -93,7 +93,7 @@ def NN_MatmulCodesOp : NN_Op<"matmul_codes", [
   }];
   let extraClassDeclaration = [{
     int64_t getBytesMoved();
-    /// Whether the codes are of 8 bits, with a maximum for each row.
+    /// True if the codes are of 8 bits, with a maximum for each row.
     bool isByRows() { return getCodes().getType().getRank() == 2; }
     /// The numbers along which it adds up.
     int64_t getDepth();

@@ -299,22 +299,10 @@ PerSpace<int64_t> tmc::budgetsOf(const CompileOptions &asked,
   return budgets;
 }
 
-/// No flag gives the host's budget, and the target assumes it.
-static bool isHostAssumed(const CompileOptions &asked, const Target &device) {
-  bool isGiven = false;
-  for (auto [space, bytes] : asked.budgetBytes)
-    isGiven |= !onDevice(space.kind) && space.hasAddresses && bytes.has_value();
-  return device.isHostAssumed && !isGiven;
-}
-
 PlanRequest tmc::planRequest(Candidate &candidate, Phase last) {
-  PlanRequest request{
-      candidate.options,
-      candidate.forward.device,
-      budgetsOf(candidate.options, candidate.forward.device),
-      isHostAssumed(candidate.options, candidate.forward.device),
-      &candidate.warnings,
-      last};
+  PlanRequest request{candidate.options, candidate.forward.device,
+                      budgetsOf(candidate.options, candidate.forward.device),
+                      &candidate.warnings, last};
   request.isCandidate = candidate.isOneOfSeveral;
   return request;
 }

@@ -192,6 +192,14 @@ static bool tighten(PerSpace<int64_t> &budgets, const PerSpace<int64_t> &asked,
   return isOver;
 }
 
+/// No flag gives the host's budget, and the target assumes it.
+static bool isHostAssumed(const PlanRequest &request) {
+  bool isGiven = false;
+  for (auto [space, bytes] : request.asked.budgetBytes)
+    isGiven |= !onDevice(space.kind) && space.hasAddresses && bytes.has_value();
+  return request.device.isHostAssumed && !isGiven;
+}
+
 /// Plans with the values that may leave the device by `moves`. The cache packs
 /// as the place phase does. If the two still differ, the place phase is right:
 /// without moves another plan of the cache is tried, and with moves the search
@@ -204,7 +212,7 @@ static Expected<void> planWithin(StepForm &form, const PlanRequest &request,
   figures.budgetBytes.device() = budget;
   if (!moves.isNone()) {
     figures.budgetBytes = request.budgets;
-    figures.isHostAssumed = request.isHostAssumed;
+    figures.isHostAssumed = isHostAssumed(request);
   }
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {

@@ -59,7 +59,6 @@ struct PlanRequest {
   const CompileOptions &asked;
   const Target &device;
   PerSpace<int64_t> budgets;
-  bool isHostAssumed;                 // The host's budget.
   std::vector<std::string> *warnings; // Those of passes are appended.
   Phase last = Phase::Place;          // Plan, Lower or Place.
   /// Another form has a plan within the budget: claims about smaller budgets of

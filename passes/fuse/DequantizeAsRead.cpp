@@ -14,7 +14,7 @@ namespace tmc {
 namespace {
 using namespace nn;
 
-/// Whether the product that reads `use`, a decoded weight, can decode it.
+/// True if the product that reads `use`, a decoded weight, can decode it.
 bool decodes(OpOperand &use) {
   auto product = dyn_cast<MatmulOp>(use.getOwner());
   return product && use.getOperandNumber() == 1 && !product.getTf32() &&

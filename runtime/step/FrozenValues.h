@@ -8,8 +8,8 @@
 //                                      \-> maxima, all of them --> home
 //
 // Nested maxima need the mean of all maxima first. So n / 16 bytes of maxima
-// are held for the n numbers of a parameter, and pieces of at most
-// kStagingBytes in all.
+// are held for the n numbers of a parameter, and pieces of at most 8 MiB in
+// all: `load_staging_bytes` of plan.json (driver/pipeline/Candidate.cpp).
 //
 // A checkpoint that bitsandbytes wrote has codes and maxima already. They are
 // copied as they are, after a check that they have the same meaning.

@@ -54,7 +54,7 @@ std::vector<InstructionId> programOrder(const Problem &problem) {
   return out;
 }
 
-/// Of each of `count` parts of a list, in order, the place of the largest.
+/// The places of the largest entries of `count` parts of a list, in order.
 std::vector<size_t> largestOfParts(const std::vector<int64_t> &list,
                                    size_t count) {
   std::vector<size_t> out;

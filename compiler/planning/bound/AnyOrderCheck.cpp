@@ -1,6 +1,7 @@
 #include "compiler/planning/bound/AnyOrderCheck.h"
 
 #include "compiler/planning/bound/AnyOrderWalk.h"
+#include "compiler/planning/bound/BoundCheck.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -10,8 +11,6 @@
 using namespace tmc::planning;
 
 namespace {
-
-using Wide = __int128;
 
 template <typename... Parts> absl::Status refused(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat("certificate: ", parts...));
@@ -47,7 +46,7 @@ absl::Status checkNumbers(const Problem &p, const AnyOrderCertificate &c) {
   return absl::OkStatus();
 }
 
-class Checker : private EventWalk {
+class Checker : EventWalk, CheckedMath {
 public:
   Checker(const Problem &p, const AnyOrderCertificate &c)
       : EventWalk(p), c(c) {}
@@ -65,19 +64,10 @@ private:
   Wide shareOf(RecipeId r, ValueId v) const;
   Wide leastShare(ValueId v, bool behindLoop) const;
   Wide costOf(ValueId v, int gap);
-  Wide plus(Wide a, Wide b) {
-    overflow |= __builtin_add_overflow(a, b, &a);
-    return a;
-  }
-  Wide times(Wide a, Wide b) {
-    overflow |= __builtin_mul_overflow(a, b, &a);
-    return a;
-  }
 
   const AnyOrderCertificate &c;
-  bool overflow = false;
   std::map<ValueId, std::vector<InstructionId>> chains;
-  /// What lies before and behind each priced moment.
+  /// The points before and behind each priced moment.
   std::map<InstructionId, std::pair<EventSide, EventSide>> sides;
   /// Prices x bytes by value and gap; gap -1 stands behind the value's loop.
   std::map<std::pair<ValueId, int>, Wide> rents;

@@ -91,7 +91,7 @@ tmc::planning::findChains(const AnyOrderGraph &graph,
 int32_t AnyOrderSum::addGaps(ValueId v,
                              const std::vector<InstructionId> &chain) {
   const int32_t first = int32_t(costs.size());
-  auto loopOf = [&](size_t i) -> SegmentId { // Of the gap's i-th end.
+  auto loopOf = [&](size_t i) -> SegmentId { // The gap's i-th end's.
     if (graph.isLoopMade(v) || chain.empty())
       return kNone;
     const SegmentId s =

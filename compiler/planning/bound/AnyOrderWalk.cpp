@@ -124,7 +124,7 @@ void EventWalk::findReads() {
     put(self, {EventPoint::Event, maker[v]});
     for (ValueId u : narrow(v))
       readers[u].push_back(self);
-    Sets sets; // What is written before each writer ends.
+    Sets sets; // The values written before each writer ends.
     for (RecipeId r : writersOf(v)) {
       std::set<ValueId> known = readsBy(r, segmentOf(maker[v]));
       const std::set<ValueId> own = known;
