@@ -9,10 +9,3 @@ std::string tmc::listed(const std::vector<std::string> &names) {
     text += " and " + std::to_string(names.size() - kShown) + " more";
   return text;
 }
-
-std::string tmc::shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}

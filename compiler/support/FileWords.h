@@ -19,9 +19,6 @@ inline Failure failureOf(const Status &status) {
 /// "'a', 'b' and 3 more".
 std::string listed(const std::vector<std::string> &names);
 
-/// "[2, 3]"; "[]" for a scalar.
-std::string shapeText(const std::vector<int64_t> &shape);
-
 } // namespace tmc
 
 #endif // TMC_COMPILER_SUPPORT_FILEWORDS_H

@@ -8,7 +8,9 @@ using reference::Tensor;
 
 namespace {
 
-std::string shapeText(ArrayRef<int64_t> shape) {
+/// "4x8", or "scalar".
+/// "4x8", or "scalar".
+std::string sizesText(ArrayRef<int64_t> shape) {
   std::string text;
   for (int64_t size : shape)
     text += (text.empty() ? "" : "x") + std::to_string(size);
@@ -64,8 +66,8 @@ Expected<void> StepValues::check(const train::NamedTensor &wanted) const {
   const int64_t bytes = bytesOf(wanted.type);
   if (dims != wanted.type.getShape() || tensor->bytes != bytes)
     return Failure::input(
-        what + "is " + shapeText(dims) + ", " + std::to_string(tensor->bytes) +
-        " bytes, instead of " + shapeText(wanted.type.getShape()) + ", " +
+        what + "is " + sizesText(dims) + ", " + std::to_string(tensor->bytes) +
+        " bytes, instead of " + sizesText(wanted.type.getShape()) + ", " +
         std::to_string(bytes) + " bytes");
   return {};
 }

@@ -3,6 +3,7 @@
 #include "runtime/step/Data.h"
 
 #include "runtime/step/Ranges.h"
+#include "runtime/step/Safetensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,18 +15,10 @@ namespace {
 
 bool isInteger(DType type) { return type == DType::I32 || type == DType::I64; }
 
-std::string shapeText(const int64_t *dims, size_t rank) {
-  std::string text = "[";
-  for (size_t i = 0; i < rank; ++i)
-    text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
 std::string shapeOf(const TensorInfo &input) {
   return shapeText(input.dims, size_t(input.rank));
 }
-std::string shapeOf(const ArrayView &array) {
-  return shapeText(array.shape.data(), array.shape.size());
-}
+std::string shapeOf(const ArrayView &array) { return shapeText(array.shape); }
 
 /// True for an input that `--data FILE` feeds without naming it.
 bool takesTokens(const TensorInfo &input) {

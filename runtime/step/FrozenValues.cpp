@@ -29,13 +29,6 @@ int64_t elementsOf(const StoredInfo &stored) {
   return count;
 }
 
-std::string dimsText(const int64_t *dims, size_t rank) {
-  std::string text = "[";
-  for (size_t i = 0; i < rank; ++i)
-    text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
 Status notFinite(const TensorInfo &codes) {
   return {Code::BadInput, "'" + std::string(codes.name) +
                               "' has numbers that aren't finite, which have no "
@@ -168,7 +161,7 @@ struct QuantState {
   std::string type;
   int64_t block = 0, nestedBlock = 0;
   std::vector<int64_t> shape;
-  double offset = 0;
+  double offset = NAN; // Of nested maxima.
 };
 
 bool readState(JsonReader &at, QuantState &state) {
@@ -283,16 +276,17 @@ private:
           "; the step reads nf4 with blocks of 64, and of 256 maxima");
     if (state.shape.size() != size_t(stored.rank) ||
         !std::equal(state.shape.begin(), state.shape.end(), stored.dims))
-      return refused("is " + dimsText(state.shape.data(), state.shape.size()) +
-                     "; the step's is " +
-                     dimsText(stored.dims, size_t(stored.rank)));
+      return refused("is " + shapeText(state.shape) + "; the step's is " +
+                     shapeText(stored.dims, size_t(stored.rank)));
     const auto ours = levels();
     if (Status s = checkMap(".quant_map", ours.value, kLevels); !s)
       return s;
+    if (!file.find(name + ".nested_absmax"))
+      return Status::ok();
+    if (!std::isfinite(float(state.offset)))
+      return refused("has no nested_offset that is finite");
     const auto map = dynamicMap();
-    return file.find(name + ".nested_absmax")
-               ? checkMap(".nested_quant_map", map.value, kMapped)
-               : Status::ok();
+    return checkMap(".nested_quant_map", map.value, kMapped);
   }
 
   Status checkMap(const char *suffix, const float *wanted,
@@ -321,9 +315,8 @@ private:
                     dims + rank))
       return {Code::BadInput,
               "'" + from + "' in '" + file.path() + "' is " +
-                  nameOf(tensor->type) +
-                  dimsText(tensor->shape.data(), tensor->shape.size()) +
-                  "; the step reads " + nameOf(type) + dimsText(dims, rank)};
+                  nameOf(tensor->type) + shapeText(tensor->shape) +
+                  "; the step reads " + nameOf(type) + shapeText(dims, rank)};
     int64_t at = 0;
     return eachFilePiece(file.files()[tensor->file], *tensor,
                          [&](const char *data, int64_t bytes) -> Status {
@@ -371,8 +364,8 @@ Status placeFrozen(const StepProgram &program, const Homes &homes,
   };
   if (tensor.shape.size() != size_t(stored.rank) ||
       !std::equal(tensor.shape.begin(), tensor.shape.end(), stored.dims))
-    return mismatch(dimsText(tensor.shape.data(), tensor.shape.size()),
-                    dimsText(stored.dims, size_t(stored.rank)));
+    return mismatch(shapeText(tensor.shape),
+                    shapeText(stored.dims, size_t(stored.rank)));
   if (!isPlainFloat(tensor.type))
     return mismatch(nameOf(tensor.type), stored.byRows ? "int8" : "nf4");
   const int64_t width = sizeOf(tensor.type);

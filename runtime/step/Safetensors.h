@@ -26,6 +26,17 @@
 
 namespace tmc {
 
+/// "[64, 32]"; "[]" for a scalar.
+inline std::string shapeText(const int64_t *dims, size_t rank) {
+  std::string text = "[";
+  for (size_t i = 0; i < rank; ++i)
+    text += (i ? ", " : "") + std::to_string(dims[i]);
+  return text + "]";
+}
+inline std::string shapeText(const std::vector<int64_t> &shape) {
+  return shapeText(shape.data(), shape.size());
+}
+
 struct SafeTensor {
   DType type = DType::F32;
   std::vector<int64_t> shape;

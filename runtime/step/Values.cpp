@@ -49,13 +49,6 @@ Status send(const Homes &homes, const TensorInfo &info, int64_t first,
   return homes.write(info, at, from, count * 4);
 }
 
-std::string shapeText(const int64_t *dims, size_t rank) {
-  std::string text = "[";
-  for (size_t i = 0; i < rank; ++i)
-    text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
 /// The initial value of all elements, for rules with one constant value.
 float startOf(const TensorInfo &info) {
   if (info.init == Init::Constant)
@@ -202,9 +195,8 @@ Status place(const Homes &homes, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info) {
   if (!sameShape(info, tensor))
     return {Code::BadInput,
-            std::string("'") + info.name + "' is " +
-                shapeText(tensor.shape.data(), tensor.shape.size()) + " in '" +
-                file.path() + "' and " +
+            std::string("'") + info.name + "' is " + shapeText(tensor.shape) +
+                " in '" + file.path() + "' and " +
                 shapeText(info.dims, size_t(info.rank)) + " in the step"};
   const bool isSame = tensor.type == info.type && !tensor.isUnsigned;
   if (!isSame && (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) ||

@@ -45,7 +45,8 @@ def changed(name, key, kind=None, shape=None, data=None):
 
 
 def state(name, **changes):
-    text = json.dumps({**json.loads(stored[STATE][2]), **changes}).encode()
+    values = {**json.loads(stored[STATE][2]), **changes}
+    text = json.dumps({key: value for key, value in values.items() if value is not None}).encode()
     changed(name, STATE, shape=[len(text)], data=text)
 
 
@@ -66,6 +67,8 @@ changed("nested-map", FIRST + ".nested_quant_map", data=b"\0" * len(stored[FIRST
 state("block", blocksize=128)
 state("kind", quant_type="fp4")
 state("shape", shape=[64, 256])
+state("offset", nested_offset=1e39)
+state("no-offset", nested_offset=None)
 changed("json", STATE, shape=[3], data=b"{\"a")
 changed("maxima", FIRST + ".absmax", shape=[128, 2])
 put("lacks", {key: each for key, each in stored.items() if key != FIRST + ".absmax"})
