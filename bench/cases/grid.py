@@ -65,7 +65,8 @@ def pieces_of(batch):
 def plan(options, known, levers, offload="auto", effort=100):
     """(FIGURES or None where the budget isn't met, seconds)."""
     command = [os.path.join(options.bin, "tmc"), "plan", os.path.join(ROOT, known["model"]), f"--target={known['target']}",
-               f"--budget={known['budget']}", f"--batch={known['batch']}", *known["options"], HOST, f"--offload={offload}", f"--effort={effort}", "--json",
+               f"--budget={known['budget']}", f"--batch={known['batch']}", *known["options"],
+               *([HOST] if offload != "none" else []), f"--offload={offload}", f"--effort={effort}", "--json",
                *[f"--{lever}={value}" for lever, value in levers.items() if value]]
     key = " ".join(command[2:])
     if key in options.known:

@@ -10,7 +10,7 @@ update on the host (ZeRO-Offload), and the search make of it, with activations a
 all that may move, and with all coarsely; in percent of the step that moves nothing. `above`
 is the distance of the search's plan from what is proved; seconds are the processor's, file
 and checks included. A budget is a share of what all live values take without recomputation
-or moves. The search may take 0.5 % longer than its fastest plan for the sake of fewer bytes
+or moves. The search may take 0.1 % longer than its fastest plan for the sake of fewer bytes
 on the host. Prints a table; ends with 1 where the search loses more than that to one of the
 others.
 
@@ -51,7 +51,7 @@ PLANNERS = {
     "all": [],
     "coarse": ["--coarse"],
 }
-LEAN = 0.005 + 1e-9  # kLeanPart of compiler/planning/driver/MovesAmounts.h.
+LEAN = 0.001 + 1e-9  # kLeanPart of compiler/planning/driver/MovesAmounts.h.
 ALONE = ("recompute", "oldest", "knapsack", "chain")  # Of activations.
 
 

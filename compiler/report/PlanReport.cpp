@@ -10,7 +10,7 @@ using namespace tmc;
 
 namespace json = llvm::json;
 
-static constexpr int kPlanSchema = 2;
+static constexpr int kPlanSchema = 3;
 
 const char *tmc::nameOf(ModelValue::Kind kind) {
   constexpr const char *kNames[] = {"trained", "frozen", "state"};
@@ -130,13 +130,14 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
            : json::Value(levers.lateUpdatePeak - levers.orderPeak)},
       {"recompute_bytes", levers.orderPeak - levers.recomputedPeak},
       {"recompute_s", double(levers.recomputeCost) * 1e-12},
-      {"activations_moved_bytes",
-       levers.recomputedPeak - levers.activationsPeak},
-      {"activations_moved_s", double(levers.activationsCost) * 1e-12},
-      {"optimizer_moved_bytes", levers.activationsPeak - levers.optimizerPeak},
-      {"optimizer_moved_s", double(levers.optimizerCost) * 1e-12},
-      {"parameters_moved_bytes", levers.optimizerPeak - levers.planPeak},
-      {"parameters_moved_s", double(levers.parametersCost) * 1e-12}};
+      {"moves_bytes", levers.recomputedPeak - levers.planPeak},
+      {"moves_s", double(levers.movesCost) * 1e-12},
+      {"activations_moved_bytes", levers.activations.bytes},
+      {"activations_moved_s", double(levers.activations.cost) * 1e-12},
+      {"optimizer_moved_bytes", levers.optimizer.bytes},
+      {"optimizer_moved_s", double(levers.optimizer.cost) * 1e-12},
+      {"parameters_moved_bytes", levers.parameters.bytes},
+      {"parameters_moved_s", double(levers.parameters.cost) * 1e-12}};
 }
 
 /// The memory beside the device, and the moves of a step; null if nothing

@@ -291,15 +291,16 @@ static void tellWork(Table &table, const PlanFigures &plan) {
             std::to_string(plan.record.unfoldedBiases));
 }
 
-/// Prints the bytes that moving each kind of content frees, and its cost.
+/// Prints the bytes that moves free, and their cost: of all together, and of
+/// each class beside the plan without it.
 static void tellMoves(Table &table, const PlanFigures &plan,
                       const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
-  auto tell = [&](const char *name, int64_t bytes, int64_t cost,
+  auto tell = [&](const char *name, const planning::MovedClass &moved,
                   const std::string &what) {
     std::string time =
-        cost ? signedSeconds(double(cost) * 1e-12) : std::string();
-    table.row(name, signedBytes(bytes),
+        moved.cost ? signedSeconds(double(moved.cost) * 1e-12) : std::string();
+    table.row(name, signedBytes(-moved.bytes),
               what + (what.empty() || time.empty() ? "" : ", ") + time);
   };
   auto text = [&](const std::string &kind) {
@@ -313,18 +314,17 @@ static void tellMoves(Table &table, const PlanFigures &plan,
       parts.push_back(readableBytes(moved.backBytes) + " back");
     return llvm::join(parts, ", ");
   };
-  tell("activations moved", levers.activationsPeak - levers.recomputedPeak,
-       levers.activationsCost, text("activations"));
+  tell("moves", {levers.recomputedPeak - levers.planPeak, levers.movesCost},
+       "all of them");
+  tell("  of activations", levers.activations, text("activations"));
   std::string updates =
       plan.hostUpdates > 0
           ? std::to_string(plan.hostUpdates) + " updates on the host"
           : "";
   std::string states = text("optimizer");
-  tell("states beside the device",
-       levers.optimizerPeak - levers.activationsPeak, levers.optimizerCost,
+  tell("  of states", levers.optimizer,
        states + (states.empty() || updates.empty() ? "" : ", ") + updates);
-  tell("parameters moved", levers.planPeak - levers.optimizerPeak,
-       levers.parametersCost, text("parameters"));
+  tell("  of parameters", levers.parameters, text("parameters"));
 }
 
 /// Prints the levers that tmc chose, and the figures of the alternatives.

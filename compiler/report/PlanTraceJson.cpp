@@ -9,7 +9,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kTraceSchema = 6;
+static constexpr int64_t kTraceSchema = 7;
 
 /// A value of the trace is a row of a dozen numbers; a step of a hundred
 /// thousand launches has some millions of rows.
@@ -112,13 +112,15 @@ void fieldsOf(T &levers, F f) requires
   f("late_update_peak", levers.lateUpdatePeak);
   f("order_peak", levers.orderPeak);
   f("recomputed_peak", levers.recomputedPeak);
-  f("activations_peak", levers.activationsPeak);
-  f("optimizer_peak", levers.optimizerPeak);
   f("plan_peak", levers.planPeak);
   f("recompute_cost_ps", levers.recomputeCost);
-  f("activations_cost_ps", levers.activationsCost);
-  f("optimizer_cost_ps", levers.optimizerCost);
-  f("parameters_cost_ps", levers.parametersCost);
+  f("moves_cost_ps", levers.movesCost);
+  f("activations", levers.activations.bytes);
+  f("activations_cost_ps", levers.activations.cost);
+  f("optimizer", levers.optimizer.bytes);
+  f("optimizer_cost_ps", levers.optimizer.cost);
+  f("parameters", levers.parameters.bytes);
+  f("parameters_cost_ps", levers.parameters.cost);
 }
 
 template <typename T, typename F>

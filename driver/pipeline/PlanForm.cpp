@@ -18,9 +18,9 @@ using namespace tmc;
 
 /// Plans that are tried if the arena is larger than the budget.
 constexpr int kPlaceAttempts = 6;
-/// With `--offload=auto`, moves must make the step faster by this part of its
-/// time.
-constexpr double kWorthMovesPart = 0.01;
+/// With `--offload=auto`, moves must make the step faster by 1/kWorthMovesPart.
+/// A larger budget can then cost no more time than that.
+constexpr int64_t kWorthMovesPart = 1000;
 
 /// Below this percentage of the default work, moves are sought coarsely.
 static constexpr int64_t kFineEffort = 50;
@@ -278,35 +278,28 @@ static Expected<void> planWithMoves(StepForm &form,
   return planWithin(form, request, request.asked.offload);
 }
 
-/// Whether moves may gain at least kWorthMovesPart over the form's plan without
-/// moves.
-static bool mayGainByMoves(const PlanFigures &figures) {
-  return figures.stepSeconds() >
-         figures.kernelSeconds() * (1 + kWorthMovesPart);
+/// Whether a step of `ps` is faster than one of `thanPs` by enough to move
+/// values.
+static bool isWorthMoves(int64_t ps, int64_t thanPs) {
+  return ps < thanPs - thanPs / kWorthMovesPart;
 }
 
-/// A plan of `form` moves nothing although its values may move. The claims
-/// become those of the problem with moves, which `shaped` states.
-static Expected<void> claimWithMoves(StepForm &form, ModuleOp shaped,
-                                     const PlanRequest &request) {
-  Expected<PlanClaims> claims =
-      claimsOf(shaped, request, Claims::BytesAndSeconds);
-  if (!claims)
-    return std::move(claims.failure());
-  PlanFigures &figures = form.figures;
+/// A plan of `form` moves nothing although its values may move. Its claims
+/// become those of the problem with moves.
+static void claimWithMoves(PlanFigures &figures, const PlanClaims &claims) {
   PlanRecord &record = figures.record;
-  record.impossibleBelowBytes = claims->impossibleBelowBytes;
+  record.impossibleBelowBytes = claims.impossibleBelowBytes;
   record.smallestFoundBytes = -1; // None was sought with moves.
   figures.smallestStoppedEarly = false;
   // The plan's order isn't the program's: each order has its own bound.
   const int64_t own = record.boundPs < 0 ? record.costPs : record.boundPs;
-  record.boundPs = std::min(own, claims->atLeastPs);
+  record.boundPs = std::min(own, claims.atLeastPs);
   figures.boundOrder = PlanFigures::BoundOrder::Program;
-  return {};
 }
 
-/// Plans with moves if only that fits the budget, or if it is faster by at
-/// least kWorthMovesPart.
+/// Plans with moves if only that fits the budget, or if it is faster by
+/// 1/kWorthMovesPart. The bound of the problem with moves tells cheaply if it
+/// can be.
 static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   OwningOpRef<ModuleOp> shaped = form.module->clone();
   Expected<void> alone = planOnDevice(form, request);
@@ -314,8 +307,15 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
     return planWithMoves(form, request);
   if (!alone)
     return alone;
-  if (request.isCandidate || !mayGainByMoves(form.figures))
-    return claimWithMoves(form, *shaped, request);
+  Expected<PlanClaims> claims =
+      claimsOf(*shaped, request, Claims::BytesAndSeconds);
+  if (!claims)
+    return std::move(claims.failure());
+  if (request.isCandidate ||
+      !isWorthMoves(claims->atLeastPs, form.figures.record.costPs)) {
+    claimWithMoves(form.figures, *claims);
+    return {};
+  }
   OwningOpRef<ModuleOp> unmoved = std::move(form.module);
   PlanFigures figures = form.figures;
   PlanTrace trace = std::move(form.trace);
@@ -325,15 +325,15 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   Expected<void> moved = planWithMoves(form, request);
   if (!moved && moved.failure().kind != FailureKind::OverBudget)
     return moved;
-  if (moved && form.figures.stepSeconds() * (1 + kWorthMovesPart) <
-                   figures.stepSeconds())
+  if (moved && isWorthMoves(form.figures.record.costPs, figures.record.costPs))
     return moved;
   form.module = std::move(unmoved);
   form.figures = std::move(figures);
   form.trace = std::move(trace);
   form.plans = std::move(plans);
   form.chosen = chosen;
-  return claimWithMoves(form, *shaped, request);
+  claimWithMoves(form.figures, *claims);
+  return {};
 }
 
 Expected<void> tmc::planForm(StepForm &form, const PlanRequest &request) {

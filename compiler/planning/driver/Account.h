@@ -73,22 +73,28 @@ struct GapDecision {
   }
 };
 
+/// The effect of the moves of one class of contents: the plan beside the same
+/// plan in which that class stays on the device. The classes don't add up: two
+/// of them may be needed at one peak, or each at a peak of its own.
+struct MovedClass {
+  int64_t bytes = 0; // Off the device's peak.
+  int64_t cost = 0;  // Added to the step's time.
+};
+
 /// Peaks, each with one lever more; in bytes, without reserved bytes.
 /// `MoveLevers.h` computes the effect of moves.
 struct Levers {
   int64_t plainPeak = 0;   // The program's order, nothing in place.
   int64_t inPlacePeak = 0; // Results may overwrite operands at their last read.
-  int64_t lateUpdatePeak = 0;  // The plan's order, updates at the end.
-  int64_t orderPeak = 0;       // The plan's order.
-  int64_t recomputedPeak = 0;  // With recomputation, all on the device.
-  int64_t activationsPeak = 0; // Kernels' results are moved, too.
-  int64_t optimizerPeak = 0;   // States are moved, too, and updates run on the
-                               // host.
-  int64_t planPeak = 0;        // Parameters are moved, too: the plan.
-  /// The added time of each lever; the sum is the plan's time minus the base
-  /// cost.
-  int64_t recomputeCost = 0, activationsCost = 0, optimizerCost = 0,
-          parametersCost = 0;
+  int64_t lateUpdatePeak = 0; // The plan's order, updates at the end.
+  int64_t orderPeak = 0;      // The plan's order.
+  int64_t recomputedPeak = 0; // With recomputation, all on the device.
+  int64_t planPeak = 0;       // With moves: the plan.
+  /// The added time; the sum is the plan's time minus the base cost.
+  int64_t recomputeCost = 0, movesCost = 0;
+  MovedClass activations; // Results of kernels.
+  MovedClass optimizer;   // States, and updates that run on the host.
+  MovedClass parameters;
 };
 
 struct Account {

@@ -1,13 +1,18 @@
 #include "compiler/planning/driver/MoveLevers.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace tmc::planning;
 
 namespace {
 
-/// Kinds of contents, in the order in which their moves are added.
+/// Kinds of contents.
 enum Lever : uint8_t { Activations, Optimizer, Parameters };
+/// A set of kinds, by bits.
+using Kinds = uint8_t;
+constexpr Kinds kAllKinds = 7;
+constexpr Kinds only(Lever kind) { return Kinds(1 << kind); }
 
 class Reckoning {
 public:
@@ -18,11 +23,10 @@ public:
     findScratch();
   }
 
-  /// The device's peak with the moves of the kinds before `end`, and the others
-  /// back on the device.
-  int64_t peakUpTo(int end) const;
+  /// The device's peak with the kinds of `back` on the device.
+  int64_t peakWithout(Kinds back) const;
   /// The step's time then.
-  absl::StatusOr<int64_t> timeUpTo(int end) const;
+  absl::StatusOr<int64_t> timeWithout(Kinds back) const;
 
 private:
   /// One content in all its forms, from its production on.
@@ -116,10 +120,12 @@ private:
   }
 };
 
-int64_t Reckoning::peakUpTo(int end) const {
+int64_t Reckoning::peakWithout(Kinds back) const {
   size_t n = timeline.size();
   std::vector<int64_t> live(n + 2, 0); // Differences first.
-  auto isBack = [&](ValueId content) { return leverOf[content] >= end; };
+  auto isBack = [&](ValueId content) {
+    return (back & only(leverOf[content])) != 0;
+  };
   auto add = [&](int32_t begin, int32_t last, int64_t bytes) {
     live[std::max(begin, 0)] += bytes;
     live[std::min<size_t>(size_t(last) + 1, n + 1)] -= bytes;
@@ -159,16 +165,17 @@ int64_t Reckoning::peakUpTo(int end) const {
   return most;
 }
 
-absl::StatusOr<int64_t> Reckoning::timeUpTo(int end) const {
+absl::StatusOr<int64_t> Reckoning::timeWithout(Kinds back) const {
   Problem priced = problem;
   for (Recipe &recipe : priced.recipes)
     if ((problem.isBeside(recipe) || problem.isMove(recipe)) &&
-        leverOfRecipe(recipe) >= end)
+        (back & only(leverOfRecipe(recipe))))
       recipe.cost = 0;
   int64_t onDevice = 0; // Time of the host's updates, if on the device.
-  for (size_t s = 0; s < solution.segments.size() && end <= Optimizer; ++s)
+  for (size_t s = 0; s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s]) {
-      if (e.phase == Phase::Done || e.instruction == kNone ||
+      if (!(back & only(Optimizer)) || e.phase == Phase::Done ||
+          e.instruction == kNone ||
           !problem.isBeside(problem.recipes[e.recipe]))
         continue;
       int64_t least = -1;
@@ -190,32 +197,31 @@ absl::Status tmc::planning::addMoveLevers(const Problem &problem,
                                           const Plan &plan,
                                           const Timeline &timeline,
                                           Levers &levers) {
-  levers.recomputedPeak = levers.activationsPeak = levers.optimizerPeak =
-      levers.planPeak;
+  levers.recomputedPeak = levers.planPeak;
   if (isOneSpace(problem)) {
     levers.recomputeCost = plan.cost - plan.baseCost;
     return absl::OkStatus();
   }
   Reckoning reckoning(problem, plan, timeline);
-  levers.recomputedPeak = reckoning.peakUpTo(Activations);
+  levers.recomputedPeak = reckoning.peakWithout(kAllKinds);
   // Work of other engines spans several entries of the list: these bytes are
   // due to moves, not to recomputation.
   if (levers.orderPeak >= 0)
     levers.recomputedPeak = std::min(levers.recomputedPeak, levers.orderPeak);
-  levers.activationsPeak = reckoning.peakUpTo(Optimizer);
-  levers.optimizerPeak = reckoning.peakUpTo(Parameters);
-  levers.activationsPeak =
-      std::min(levers.activationsPeak, levers.recomputedPeak);
-  levers.optimizerPeak = std::min(levers.optimizerPeak, levers.activationsPeak);
-  int64_t before = plan.baseCost;
-  int end = Activations;
-  for (int64_t *cost : {&levers.recomputeCost, &levers.activationsCost,
-                        &levers.optimizerCost, &levers.parametersCost}) {
-    absl::StatusOr<int64_t> time = reckoning.timeUpTo(end++);
+  absl::StatusOr<int64_t> alone = reckoning.timeWithout(kAllKinds);
+  if (!alone.ok())
+    return alone.status();
+  levers.recomputeCost = *alone - plan.baseCost;
+  levers.movesCost = timeline.makespan - *alone;
+  for (auto [kind, moved] : {std::pair(Activations, &levers.activations),
+                             std::pair(Optimizer, &levers.optimizer),
+                             std::pair(Parameters, &levers.parameters)}) {
+    absl::StatusOr<int64_t> time = reckoning.timeWithout(only(kind));
     if (!time.ok())
       return time.status();
-    *cost = *time - before;
-    before = *time;
+    moved->bytes = std::max<int64_t>(
+        reckoning.peakWithout(only(kind)) - levers.planPeak, 0);
+    moved->cost = timeline.makespan - *time;
   }
   return absl::OkStatus();
 }

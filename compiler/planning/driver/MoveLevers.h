@@ -9,9 +9,10 @@
 //     taken back  a    a       a   a       a    a       a        a
 //
 // Its moves take no time then, and updates on the host take the time of the
-// device's variant. The kinds are undone in turn: parameters first, then states
-// with the updates on the host and the gradients that these read, then the
-// other results of kernels. The rest is the plan with its recomputations alone.
+// device's variant. All kinds are undone together, for the plan with its
+// recomputations alone, and each kind alone: parameters; states, with the
+// updates on the host and the gradients that these read; the other results of
+// kernels.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_MOVELEVERS_H
 #define TMC_COMPILER_PLANNING_DRIVER_MOVELEVERS_H
@@ -20,8 +21,8 @@
 
 namespace tmc::planning {
 
-/// Sets the peaks and times of `levers` for recomputation and moves; `planPeak`
-/// and `recomputedPeak` are equal if nothing moves.
+/// Sets `recomputedPeak`, and the times and classes of `levers`. `planPeak` is
+/// read; it and `recomputedPeak` are equal if nothing moves.
 absl::Status addMoveLevers(const Problem &problem, const Plan &plan,
                            const Timeline &timeline, Levers &levers);
 

@@ -79,10 +79,11 @@ inline constexpr int64_t kPressedShare = 4;
 /// packing may lose that much.
 inline constexpr int64_t kSpareParts[] = {64, 32, 16};
 
-/// A plan may take 1/kLeanPart longer to take less beside the device. Up to
+/// A plan may take 1/kLeanPart longer to take less beside the device: a larger
+/// budget must not cost more time than that. Up to
 /// kLeanStretches stretches of updates are tried there, as often as
 /// 1/kLeanShare of `stepValues` permits.
-inline constexpr int64_t kLeanPart = 200, kLeanShare = 4;
+inline constexpr int64_t kLeanPart = 1000, kLeanShare = 4;
 inline constexpr size_t kLeanStretches = 16;
 
 /// Problems of up to this many instructions are planned exactly, where the

@@ -181,11 +181,13 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   EXPECT_EQ(told->gaps[0].worth, 100 * (8 + 3) / 4);
   // x, and two values beside a; while a comes, c and d; held, the same.
   EXPECT_EQ(told->levers.planPeak, plan.peakBytes[0]);
-  EXPECT_EQ(told->levers.activationsPeak, plan.peakBytes[0]);
+  EXPECT_EQ(told->levers.recomputedPeak, plan.peakBytes[0]);
   EXPECT_EQ(told->levers.recomputeCost, 0);
-  EXPECT_EQ(told->levers.activationsCost, 10);
-  EXPECT_EQ(told->levers.optimizerCost, 0);
-  EXPECT_EQ(told->levers.parametersCost, 0);
+  EXPECT_EQ(told->levers.movesCost, 10);
+  EXPECT_EQ(told->levers.activations.bytes, 0);
+  EXPECT_EQ(told->levers.activations.cost, 10);
+  EXPECT_EQ(told->levers.optimizer.cost, 0);
+  EXPECT_EQ(told->levers.parameters.cost, 0);
 }
 
 /// A state at home on the host, updated there: two 100 bytes of states and
@@ -229,11 +231,73 @@ TEST(Account, TellsWhatStatesOnTheHostBring) {
   absl::StatusOr<Account> told = account(s.p, plan);
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ(told->levers.recomputedPeak, 310); // m beside w, g and l.
-  EXPECT_EQ(told->levers.activationsPeak, 310);
-  EXPECT_EQ(told->levers.optimizerPeak, 210);
   EXPECT_EQ(told->levers.planPeak, 210);
   EXPECT_EQ(told->levers.recomputeCost, 0);
-  EXPECT_EQ(told->levers.activationsCost, 0);
-  EXPECT_EQ(told->levers.optimizerCost, 15);
-  EXPECT_EQ(told->levers.parametersCost, 0);
+  EXPECT_EQ(told->levers.movesCost, 15);
+  EXPECT_EQ(told->levers.activations.bytes, 0);
+  EXPECT_EQ(told->levers.activations.cost, 0);
+  EXPECT_EQ(told->levers.optimizer.bytes, 100);
+  EXPECT_EQ(told->levers.optimizer.cost, 15);
+  EXPECT_EQ(told->levers.parameters.bytes, 0);
+  EXPECT_EQ(told->levers.parameters.cost, 0);
+}
+
+/// Moves of activations relieve one peak, those of states a higher one. Beside
+/// the plan without any moves, activations alone would seem to bring nothing.
+TEST(Account, TellsEachClassBesideThePlanWithoutIt) {
+  SpaceProblem s;
+  SegmentId step = s.p.addSegment("step");
+  for (const char *name : {"w", "m"})
+    s.value(name).kind = ValueKind::Persistent;
+  s.p.values[s.id("m")].valueClass = ValueClass::Optimizer;
+  s.p.values[s.id("w")].valueClass = ValueClass::Parameter;
+  s.value("a", 300), s.value("b", 300), s.value("c", 10);
+  s.value("o", 10).liveOut = true;
+  s.value("g", 400).valueClass = ValueClass::Gradient;
+  s.value("l", 450).liveOut = true;
+  Value updated = s.p.values[s.id("m")];
+  updated.name = "m'";
+  updated.updates = s.id("m");
+  s.p.addValue(updated);
+  s.form("m@host", "m");
+  s.form("m'@host", "m'").updates = s.id("m@host");
+  s.form("g@host", "g"), s.form("a@host", "a");
+  s.p.addInstruction(step, s.recipe("p", "w", "a"));
+  s.p.addInstruction(step, s.recipe("q", "w", "b"));
+  s.p.addInstruction(step, s.recipe("r", "b", "c"));
+  s.p.addInstruction(step, s.recipe("s", "a c", "o"));
+  s.p.addInstruction(step, s.recipe("f", "w", "g"));
+  s.p.addInstruction(step, s.recipe("k", "w", "l"));
+  Recipe adam = s.recipe("adam", "g m", "m'", 20);
+  adam.overwrites = {{s.id("m"), s.id("m'"), true}};
+  InstructionId update = s.p.addInstruction(step, adam);
+  Recipe host = s.recipe("adam'", "g@host m@host", "m'@host", 30, kHostEngine);
+  host.overwrites = {{s.id("m@host"), s.id("m'@host"), true}};
+  s.p.addVariant(update, host);
+  s.move("out", "a", "a@host", kD2H);
+  s.move("in", "a@host", "a", kH2D);
+  s.move("stash", "g", "g@host", kD2H);
+  Plan plan;
+  plan.solution = s.list("p out( )out q r in( )in s f stash( )stash k adam'( "
+                         ")adam'");
+  plan.solution.homes = s.ids("m@host m'@host");
+  plan.baseCost = 80;
+  EXPECT_TRUE(check(s.p).ok()) << check(s.p);
+  absl::StatusOr<Profile> profile = simulate(s.p, plan.solution);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  plan.cost = profile->makespan;
+  EXPECT_EQ(plan.cost, 60 + 3 * 15 + 30); // Six kernels and three copies.
+  plan.peakBytes = profile->spacePeakBytes;
+  EXPECT_EQ(plan.peakBytes[0], 100 + 10 + 450); // At k: w, o and l.
+  absl::StatusOr<Account> told = account(s.p, plan);
+  ASSERT_TRUE(told.ok()) << told.status();
+  const Levers &levers = told->levers;
+  EXPECT_EQ(levers.recomputedPeak, 560 + 100 + 400); // At k: m and g as well.
+  EXPECT_EQ(levers.activations.bytes, 710 - 560);    // At r: w, a, b and c.
+  EXPECT_EQ(levers.activations.cost, 2 * 15);
+  EXPECT_EQ(levers.optimizer.bytes, 100 + 400);
+  EXPECT_EQ(levers.optimizer.cost, 15 + 30 - 20);
+  EXPECT_EQ(levers.parameters.bytes, 0);
+  EXPECT_EQ(levers.recomputeCost, 0);
+  EXPECT_EQ(levers.movesCost, 3 * 15 + 30 - 20);
 }
