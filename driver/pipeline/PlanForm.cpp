@@ -299,7 +299,7 @@ static void claimWithMoves(PlanFigures &figures, const PlanClaims &claims) {
 
 /// Plans with moves if only that fits the budget, or if it is faster by
 /// 1/kWorthMovesPart. The bound of the problem with moves tells cheaply if it
-/// can be.
+/// can be. Without a budget nothing needs to move.
 static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   OwningOpRef<ModuleOp> shaped = form.module->clone();
   Expected<void> alone = planOnDevice(form, request);
@@ -311,7 +311,7 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
       claimsOf(*shaped, request, Claims::BytesAndSeconds);
   if (!claims)
     return std::move(claims.failure());
-  if (request.isCandidate ||
+  if (request.isCandidate || request.budgets.device() < 0 ||
       !isWorthMoves(claims->atLeastPs, form.figures.record.costPs)) {
     claimWithMoves(form.figures, *claims);
     return {};

@@ -6,8 +6,8 @@
 // the host that a little time would save. GPT-2 124M, 8 x 1024, bf16, with 4
 // GiB of an RTX 3060:
 //
-//     the fastest plan of the search   650.9 ms   147 updates and 3.17 GiB there
-//     with these                       650.7 ms   131 updates and 1.76 GiB
+//     as found      650.9 ms   147 updates and 3.17 GiB on the host
+//     taking less   650.7 ms   131 updates and 1.76 GiB
 //
 // A plan that is at most 1/kLeanPart longer is better if it takes less: fewer
 // small updates beside the device, each of which costs a launch, two latencies
