@@ -10,8 +10,8 @@ update on the host (ZeRO-Offload), and the search make of it, with activations a
 all that may move, and with all coarsely; in percent of the step that moves nothing. `above`
 is the distance of the search's plan from what is proved; seconds are the processor's, file
 and checks included. A budget is a share of what all live values take without recomputation
-or moves. The search may take 0.1 % longer than its fastest plan for the sake of fewer bytes
-on the host. Prints a table; ends with 1 where the search loses more than that to one of the
+or moves. The search may take 0.1 % longer than its fastest plan, and need not gain less than 0.5 %
+on the step that moves nothing, for the sake of fewer bytes on the host. Prints a table; ends with 1 where the search loses more than that to one of the
 others.
 
 `--steps` is a JSON file of more steps, {"NAME": ["MODEL.onnx", "FLAG", ...]}; models.py
@@ -52,7 +52,13 @@ PLANNERS = {
     "coarse": ["--coarse"],
 }
 LEAN = 0.001 + 1e-9  # kLeanPart of compiler/planning/driver/MovesAmounts.h.
+SMALL_GAIN = 0.5  # Percent: kSmallGainPart of compiler/planning/driver/TakeLess.h.
 ALONE = ("recompute", "oldest", "knapsack", "chain")  # Of activations.
+
+
+def counted(percent):
+    """The overhead of a plan, without a gain that is too small to count."""
+    return 0 if -SMALL_GAIN <= percent < 0 else percent
 
 
 def run(*command):
@@ -125,7 +131,7 @@ def main():
                         mine = few if other in ALONE else best
                         theirs = made[other]["percent"]
                         if theirs is not None and (mine["percent"] is None or
-                                                   100 + mine["percent"] > (100 + theirs) * (1 + LEAN)):
+                                                   100 + mine["percent"] > (100 + counted(theirs)) * (1 + LEAN)):
                             lost.append(f"{name}, {bandwidth} GB/s, {budget}: {percent(mine)}, {other} {percent(made[other])}")
                     above = [f"{row['above']:.1f} %" if row["percent"] is not None else "" for row in (few, best)]
                     host = f"{best['peaks'][1] / 2**30:.2f}" if best["percent"] is not None else ""

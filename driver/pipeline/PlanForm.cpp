@@ -5,6 +5,7 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/StepUpdates.h"
 #include "compiler/planning/driver/Proofs.h"
+#include "compiler/planning/driver/TakeLess.h"
 #include "dialects/mem/Mem.h"
 #include "driver/pipeline/StateStep.h"
 #include "passes/Offload.h"
@@ -278,10 +279,11 @@ static Expected<void> planWithMoves(StepForm &form,
   return planWithin(form, request, request.asked.offload);
 }
 
-/// Whether a step of `ps` is faster than one of `thanPs` by enough to move
-/// values.
-static bool isWorthMoves(int64_t ps, int64_t thanPs) {
-  return ps < thanPs - thanPs / kWorthMovesPart;
+/// Whether a step of `ps` is faster than the one of `plan`, which moves
+/// nothing, by enough to move values.
+static bool isWorthMoves(int64_t ps, const PlanRecord &plan) {
+  return planning::withoutSmallGain(ps, plan.unconstrainedCostPs) <
+         plan.costPs - plan.costPs / kWorthMovesPart;
 }
 
 /// A plan of `form` moves nothing although its values may move. Its claims
@@ -312,7 +314,7 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   if (!claims)
     return std::move(claims.failure());
   if (request.isCandidate || request.budgets.device() < 0 ||
-      !isWorthMoves(claims->atLeastPs, form.figures.record.costPs)) {
+      !isWorthMoves(claims->atLeastPs, form.figures.record)) {
     claimWithMoves(form.figures, *claims);
     return {};
   }
@@ -325,7 +327,7 @@ static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
   Expected<void> moved = planWithMoves(form, request);
   if (!moved && moved.failure().kind != FailureKind::OverBudget)
     return moved;
-  if (moved && isWorthMoves(form.figures.record.costPs, figures.record.costPs))
+  if (moved && isWorthMoves(form.figures.record.costPs, figures.record))
     return moved;
   form.module = std::move(unmoved);
   form.figures = std::move(figures);

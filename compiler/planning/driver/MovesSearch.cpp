@@ -423,7 +423,8 @@ private:
     MovedPlan now{best.solution, best.cost, best.peakBytes};
     mostCost = best.cost;
     takeIfLess(now);
-    mostCost += best.cost / kLeanPart;
+    mostCost = std::max(mostCost + best.cost / kLeanPart,
+                        withoutSmallGain(best.cost, best.baseCost));
     const int64_t lastTried = tried + amounts.stepValues / kLeanShare /
                                           int64_t(problem.values.size());
     offerLeanerModes(problem, groups, bestModes, [&](const UpdateModes &modes) {

@@ -9,10 +9,12 @@
 //     as found      650.9 ms   147 updates and 3.17 GiB on the host
 //     taking less   650.7 ms   131 updates and 1.76 GiB
 //
-// A plan that is at most 1/kLeanPart longer is better if it takes less: fewer
-// small updates beside the device, each of which costs a launch, two latencies
-// and events; then fewer bytes in other spaces; then fewer bytes moved in a
-// step; then fewer updates there.
+// Rates are estimates, so a gain of less than 1/kSmallGainPart on the step that
+// moves nothing and recomputes nothing isn't worth memory or traffic: such a
+// plan counts as long as that step. A plan that is at most 1/kLeanPart longer
+// is better if it takes less: fewer small updates beside the device, each of
+// which costs a launch, two latencies and events; then fewer bytes in other
+// spaces; then fewer bytes moved in a step; then fewer updates there.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_TAKELESS_H
 #define TMC_COMPILER_PLANNING_DRIVER_TAKELESS_H
@@ -24,6 +26,16 @@
 #include <functional>
 
 namespace tmc::planning {
+
+/// A gain below this part of the step that moves nothing doesn't count.
+inline constexpr int64_t kSmallGainPart = 200;
+
+/// The cost of a plan, or `baseCost` if it gains less than that.
+inline int64_t withoutSmallGain(int64_t cost, int64_t baseCost) {
+  return cost < baseCost && cost >= baseCost - baseCost / kSmallGainPart
+             ? baseCost
+             : cost;
+}
 
 /// In the order of comparison.
 struct Taken {
