@@ -207,6 +207,7 @@ private:
     if (!quick) {
       record.smallestFoundBytes = plan.smallestFoundBytes;
       record.impossibleBelowBytes = plan.impossibleBelowBytes;
+      record.loadPs = planning::loadOf(problem);
       record.boundPs = plan.provenCost();
     }
     if (!planning::isOneSpace(problem))

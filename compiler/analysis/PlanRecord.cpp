@@ -21,6 +21,7 @@ static void forEach(Record &record, F f) {
   f(StringRef("unconstrained_bytes"), record.unconstrainedBytes);
   f(StringRef("cost_ps"), record.costPs);
   f(StringRef("unconstrained_cost_ps"), record.unconstrainedCostPs);
+  f(StringRef("load_ps"), record.loadPs);
   f(StringRef("bound_ps"), record.boundPs);
   f(StringRef("recomputed_ops"), record.recomputedOps);
   f(StringRef("unfolded_biases"), record.unfoldedBiases);

@@ -36,6 +36,8 @@ struct PlanRecord {
   int64_t unconstrainedBytes = -1;
   /// Predicted picoseconds of the step, and of the step without a budget.
   int64_t costPs = -1, unconstrainedCostPs = -1;
+  /// Picoseconds of kernels that every plan has, whatever the memory.
+  int64_t loadPs = -1;
   /// A lower bound on the cost of plans. On the IR: of those with this order of
   /// first executions.
   int64_t boundPs = -1;

@@ -43,6 +43,14 @@ double PlanFigures::anyOrderPct() const {
              : 0;
 }
 
+double PlanFigures::provedSharePct() const {
+  const int64_t proven = std::max(record.boundPs, anyOrderPs);
+  if (proven < 0 || record.loadPs < 0 || record.costPs <= record.loadPs)
+    return -1;
+  return 100 * double(std::max<int64_t>(proven - record.loadPs, 0)) /
+         double(record.costPs - record.loadPs);
+}
+
 bool PlanFigures::isBoundByOrder() const {
   constexpr double kWorthTelling = 1; // In percent of the time.
   return record.boundPs >= 0 &&
@@ -279,6 +287,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"lower_bound_scope", plan.boundOrder == PlanFigures::BoundOrder::Plan
                                     ? "fixed-order"
                                     : "program-order"},
+          {"proved_share_pct", known(plan.provedSharePct())},
           {"any_order_bound_pct", timed && plan.anyOrderPs >= 0
                                       ? json::Value(plan.anyOrderPct())
                                       : json::Value(nullptr)},

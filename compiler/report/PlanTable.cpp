@@ -239,6 +239,12 @@ static void tellTime(Table &table, const Planned &planned) {
                   (plan.boundOrder == PlanFigures::BoundOrder::Plan
                        ? ", for this order of first runs"
                        : ", for the program's order of first runs"));
+  if (double share = plan.provedSharePct(); share >= 0)
+    table.row("proved of it", percent(share, "%.0f %%"),
+              "of the " +
+                  readableSeconds(plan.stepSeconds() -
+                                  secondsOf(plan.record.loadPs)) +
+                  " above the kernels of every plan");
   const StepLimits limits = stepLimits(planned);
   if (limits.most >= 0)
     table.row("by these prices, from", readableSeconds(limits.least),

@@ -100,6 +100,9 @@ struct PlanFigures {
   double overheadPct() const;
   double lowerBoundPct() const;
   double anyOrderPct() const;
+  /// The part of the time above the kernels of every plan that is proved to be
+  /// needed, by the better bound. -1: unknown, or there is no such time.
+  double provedSharePct() const;
   /// True if the bound for one order says at least a point more than the one
   /// for every order.
   bool isBoundByOrder() const;

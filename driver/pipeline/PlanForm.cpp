@@ -296,6 +296,7 @@ static void claimWithMoves(PlanFigures &figures, const PlanClaims &claims) {
   // The plan's order isn't the program's: each order has its own bound.
   const int64_t own = record.boundPs < 0 ? record.costPs : record.boundPs;
   record.boundPs = std::min(own, claims.atLeastPs);
+  record.loadPs = claims.loadPs;
   figures.boundOrder = PlanFigures::BoundOrder::Program;
 }
 

@@ -63,6 +63,7 @@ claimsWithMoves(ModuleOp module, const PlanRequest &request, Claims wanted) {
   claims.impossibleBelowBytes = planning::impossibleBelow(problem);
   if (wanted == Claims::Bytes)
     return claims;
+  claims.loadPs = planning::loadOf(problem);
   claims.atLeastPs =
       planning::prove(problem, {.steps = planning::kFull.boundSteps})
           .provenCost;
@@ -84,8 +85,10 @@ Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
       return std::move(stated.failure());
     const planning::Problem &problem = stated->problem;
     claims.impossibleBelowBytes = planning::impossibleBelow(problem);
-    if (wanted == Claims::BytesAndSeconds)
+    if (wanted == Claims::BytesAndSeconds) {
       claims.atLeastPs = planning::baseCost(problem);
+      claims.loadPs = planning::loadOf(problem);
+    }
   }
   const int64_t budget = request.budgets.device();
   if (wanted == Claims::BytesAndSeconds && budget >= 0 &&

@@ -44,6 +44,8 @@ struct PlanClaims {
   int64_t impossibleBelowBytes = -1;
   /// No plan within the budgets takes less; -1: not asked for.
   int64_t atLeastPs = -1;
+  /// The kernels that every plan has, whatever the memory; -1: not asked for.
+  int64_t loadPs = -1;
 };
 
 enum class Claims { Bytes, BytesAndSeconds };

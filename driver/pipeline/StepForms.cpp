@@ -53,7 +53,7 @@ static bool isSmaller(int64_t bytes, int64_t other) {
 static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
                                    bool isPlanned, const PlanRequest &request) {
   PlanClaims claims{other.figures.record.impossibleBelowBytes,
-                    other.figures.record.boundPs};
+                    other.figures.record.boundPs, other.figures.record.loadPs};
   if (!isPlanned) {
     Expected<PlanClaims> made =
         claimsOf(*other.module, request, Claims::BytesAndSeconds);
@@ -65,6 +65,7 @@ static Expected<void> claimForBoth(StepForm &form, const StepForm &other,
   record.impossibleBelowBytes =
       std::min(record.impossibleBelowBytes, claims.impossibleBelowBytes);
   record.boundPs = std::min(record.boundPs, claims.atLeastPs);
+  record.loadPs = std::min(record.loadPs, claims.loadPs);
   int64_t &least = form.figures.anyOrderPs;
   if (least < 0)
     return {};

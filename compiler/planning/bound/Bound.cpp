@@ -4,6 +4,7 @@
 #include "compiler/planning/bound/GapSum.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace tmc::planning;
 
@@ -50,6 +51,19 @@ Certificate tmc::planning::plainCertificate(const Problem &problem) {
   for (std::vector<int64_t> &row : out.weights)
     row[0] = 1;
   return out;
+}
+
+int64_t tmc::planning::loadOf(const Problem &problem) {
+  int64_t load = 0;
+  for (const Instruction &instruction : problem.instructions) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (RecipeId r : instruction.recipes) {
+      const Recipe &recipe = problem.recipes[r];
+      least = std::min(least, problem.isBeside(recipe) ? 0 : recipe.cost);
+    }
+    load += least * problem.segments[instruction.segment].trips;
+  }
+  return load;
 }
 
 absl::StatusOr<int64_t>

@@ -160,6 +160,10 @@ Prices ascend(const GapModel &model, const std::vector<int64_t> &limits,
 /// All weight on compute, no prices; proves nothing yet.
 Certificate plainCertificate(const Problem &problem);
 
+/// The work that every plan leaves to compute, whatever the memory: each
+/// instruction's cheapest variant, nothing of those that may run elsewhere.
+int64_t loadOf(const Problem &problem);
+
 /// Rounds weights and prices to integers, and states what they prove. Never
 /// fails: too large prices are scaled, useless ones are dropped.
 Certificate certify(const GapModel &model, const Prices &prices,

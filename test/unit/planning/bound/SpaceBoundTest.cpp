@@ -73,6 +73,7 @@ TEST(SpaceBound, NeverExceedsTheOptimumOfSmallProblems) {
       ASSERT_LE(bound, *optimum) << printProblem(p);
     }
     int64_t plain = provenBy(p, plainCertificate(p));
+    EXPECT_EQ(loadOf(p), plain) << printProblem(p);
     Certificate best = prove(p, {.steps = 200});
     int64_t bound = provenBy(p, best);
     ASSERT_LE(bound, *optimum) << printProblem(p);
