@@ -45,10 +45,28 @@ static bool anyUser(Value value, llvm::function_ref<bool(Operation *)> holds) {
   return any;
 }
 
+/// The ops of a group without those that nothing reads any more, because their
+/// readers compute them again: what such an op reads is no operand.
+static FusionGroup liveOf(ArrayRef<Operation *> group) {
+  DenseSet<Operation *> members(group.begin(), group.end()), live;
+  FusionGroup kept;
+  for (Operation *op : llvm::reverse(group))
+    if (llvm::any_of(op->getResults(), [&](Value result) {
+          return anyUser(result, [&](Operation *user) {
+            return !members.contains(user) || live.contains(user);
+          });
+        })) {
+      live.insert(op);
+      kept.push_back(op);
+    }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
 GroupInterface tmc::interfaceOf(ArrayRef<Operation *> group) {
   GroupInterface interface;
   DenseSet<Operation *> members(group.begin(), group.end());
-  for (Operation *op : group) {
+  for (Operation *op : liveOf(group)) {
     for (Value operand : op->getOperands())
       if (!isConstant(operand) &&
           !members.contains(throughViews(operand).getDefiningOp()))
@@ -79,7 +97,7 @@ static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
   for (Value input : interface.inputs)
     map.map(input, block.addArgument(input.getType(), input.getLoc()));
   OpBuilder b = OpBuilder::atBlockEnd(&block);
-  for (Operation *op : group) {
+  for (Operation *op : liveOf(group)) {
     for (Value operand : op->getOperands())
       cloneOperand(b, operand, map);
     b.clone(*op, map);
@@ -88,10 +106,6 @@ static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
   for (Value output : interface.outputs)
     yielded.push_back(map.lookup(output));
   YieldOp::create(b, fused.getLoc(), yielded);
-  // Ops whose readers now use a clone are dead, and must not affect the plan.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
 }
 
 Operation *tmc::buildFused(OpBuilder &b, ArrayRef<Operation *> group) {
