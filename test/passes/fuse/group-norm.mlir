@@ -9,12 +9,6 @@
 // CHECK-LABEL: func.func @group_norm(
 // CHECK-COUNT-4: nn.fused
 // CHECK-NOT:     nn.fused
-func.func @group_norm(
-// CHECK:         nn.fused
-// CHECK:           arith.mulf
-// CHECK:           math.exp
-// CHECK:         nn.fused
-// CHECK-NOT:     nn.fused
 func.func @group_norm(%dy: tensor<2x8x16x16xf32>, %e: tensor<2x8x16x16xf32>, %x: tensor<2x2x1024xf32>, %scale: tensor<8xf32>)
     -> (tensor<2x2x1024xf32>, tensor<2x8xf32>, tensor<2x8xf32>) {
   %c = arith.constant dense<9.765625e-04> : tensor<2x2xf32>
