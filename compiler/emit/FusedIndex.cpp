@@ -103,3 +103,17 @@ std::string tmc::colOffset(const FusedPlan &plan, const Places &places) {
 std::string tmc::colOffset(const FusedPlan &plan, Value value) {
   return colOffset(plan, Places::of(plan, value));
 }
+
+std::string tmc::sameOffset(const FusedPlan &plan, const Places &places) {
+  // The columns inside of the innermost atom of the element's index.
+  constexpr int64_t kMostLanes = 16;
+  int64_t inner = 1;
+  for (unsigned atom = plan.atoms.size(); atom-- > plan.rowAtoms;) {
+    if (llvm::is_contained(places.atoms, atom))
+      break;
+    inner *= plan.atoms[atom];
+  }
+  if (inner % kMostLanes != 0)
+    return "";
+  return offset(plan, places, plan.rowAtoms, plan.atoms.size(), "c.at");
+}

@@ -33,6 +33,10 @@ std::string rowOffset(const nn::FusedPlan &plan, const nn::FusedAccess &access);
 std::string colOffset(const nn::FusedPlan &plan, const Places &places);
 std::string colOffset(const nn::FusedPlan &plan, mlir::Value value);
 
+/// The same as one number for all lanes of `c`, if they share the element: its
+/// atoms lie outside of whole vectors of columns, at most 16 wide. Else "".
+std::string sameOffset(const nn::FusedPlan &plan, const Places &places);
+
 } // namespace tmc
 
 #endif // TMC_COMPILER_EMIT_FUSEDINDEX_H

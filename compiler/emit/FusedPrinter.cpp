@@ -294,6 +294,25 @@ private:
     return cast<PointwiseOpInterface>(op).getExpression({text, text});
   }
 
+  /// The elements of an access, whose part of the row begins at `base`.
+  std::string lanesOfAccess(const FusedAccess &access,
+                            const std::string &base) {
+    if (plan.isContiguous(access))
+      return "c.load(" + base + ")";
+    const Places places = Places::of(plan, access);
+    if (std::string same = sameOffset(plan, places); !same.empty())
+      return "c.loadSame(" + base + ", " + same + ")";
+    return "c.gather(" + base + ", " + colOffset(plan, places) + ")";
+  }
+
+  /// True if a value is stored and not used otherwise. Then the store rounds
+  /// it.
+  static bool isOnlyStored(Value value) {
+    return llvm::all_of(value.getUsers(), [](Operation *user) {
+      return user->hasTrait<OpTrait::IsTerminator>();
+    });
+  }
+
   /// `value` in a pass over the columns.
   std::string lanes(Value value, Scope &scope) {
     if (auto number = splatValue(value))
@@ -313,16 +332,15 @@ private:
       name = op ? nameOf(value) : "x" + number;
       std::string base =
           rowPointer(access, "in" + number, op ? name : "in" + number);
-      expression = plan.isContiguous(access)
-                       ? "c.load(" + base + ")"
-                       : "c.gather(" + base + ", " +
-                             colOffset(plan, Places::of(plan, access)) + ")";
+      expression = lanesOfAccess(access, base);
     } else {
       name = nameOf(value);
       if (slot != slotOf.end() && made.contains(value) && !inFinish)
         expression = llvm::formatv("c.load(row.kept({0}))", slot->second);
       else
-        expression = rounded(op, lanesExpression(op, scope));
+        expression = isOnlyStored(value)
+                         ? lanesExpression(op, scope)
+                         : rounded(op, lanesExpression(op, scope));
     }
     scope.line("const auto " + name + " = " + expression + ";");
     scope.names[value] = name;

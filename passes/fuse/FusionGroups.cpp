@@ -17,99 +17,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-//===----------------------------------------------------------------------===//
-// Building a fused op
-//===----------------------------------------------------------------------===//
-
 static bool isConstant(Value value) { return splatValue(value).has_value(); }
-
-/// The value behind the reshapes that give `value`, or `value` itself.
-static Value throughViews(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
-
-/// Calls f for each op that reads `value`, also through reshapes.
-static void forEachUser(Value value, llvm::function_ref<void(Operation *)> f) {
-  for (Operation *user : value.getUsers())
-    if (isa<ReshapeOp>(user))
-      forEachUser(user->getResult(0), f);
-    else
-      f(user);
-}
-
-static bool anyUser(Value value, llvm::function_ref<bool(Operation *)> holds) {
-  bool any = false;
-  forEachUser(value, [&](Operation *user) { any |= holds(user); });
-  return any;
-}
-
-GroupInterface tmc::interfaceOf(ArrayRef<Operation *> group) {
-  GroupInterface interface;
-  DenseSet<Operation *> members(group.begin(), group.end());
-  for (Operation *op : group) {
-    for (Value operand : op->getOperands())
-      if (!isConstant(operand) &&
-          !members.contains(throughViews(operand).getDefiningOp()))
-        interface.inputs.insert(operand);
-    for (Value result : op->getResults())
-      if (anyUser(result,
-                  [&](Operation *user) { return !members.contains(user); }))
-        interface.outputs.insert(result);
-  }
-  return interface;
-}
-
-/// Clones the constant or the reshapes that compute `value` from values in
-/// `map`.
-static void cloneOperand(OpBuilder &b, Value value, IRMapping &map) {
-  if (map.contains(value))
-    return;
-  Operation *op = value.getDefiningOp();
-  if (isa<ReshapeOp>(op))
-    cloneOperand(b, op->getOperand(0), map);
-  b.clone(*op, map);
-}
-
-static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
-                      const GroupInterface &interface) {
-  Block &block = fused.getBody().emplaceBlock();
-  IRMapping map;
-  for (Value input : interface.inputs)
-    map.map(input, block.addArgument(input.getType(), input.getLoc()));
-  OpBuilder b = OpBuilder::atBlockEnd(&block);
-  for (Operation *op : group) {
-    for (Value operand : op->getOperands())
-      cloneOperand(b, operand, map);
-    b.clone(*op, map);
-  }
-  SmallVector<Value> yielded;
-  for (Value output : interface.outputs)
-    yielded.push_back(map.lookup(output));
-  YieldOp::create(b, fused.getLoc(), yielded);
-  // Ops whose readers now use a clone are dead, and must not affect the plan.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-}
-
-Operation *tmc::buildFused(OpBuilder &b, ArrayRef<Operation *> group) {
-  GroupInterface interface = interfaceOf(group);
-  SmallVector<Location> locs;
-  for (Operation *op : group)
-    locs.push_back(op->getLoc());
-  SmallVector<Type> types;
-  for (Value output : interface.outputs)
-    types.push_back(output.getType());
-  auto fused = FusedOp::create(b, FusedLoc::get(b.getContext(), locs), types,
-                               interface.inputs.getArrayRef());
-  cloneInto(fused, group, interface);
-  if (planFused(fused.getBlock()))
-    return fused;
-  fused.erase();
-  return nullptr;
-}
 
 //===----------------------------------------------------------------------===//
 // Cheap producers
@@ -197,6 +105,9 @@ public:
       if (groupOf.contains(op) && isa<ReduceOp>(op))
         mergeWithReaders(op);
     for (Operation *op : order)
+      if (auto concat = dyn_cast<ConcatOp>(op))
+        mergeParts(concat);
+    for (Operation *op : order)
       if (auto widened = dyn_cast<arith::ExtFOp>(op);
           widened && groupOf.contains(op))
         widenInReaders(widened);
@@ -269,6 +180,33 @@ private:
       for (Operation *group : readers)
         if (tryMerge(groupOf[op], group))
           return;
+    }
+  }
+
+  /// Groups that make neighbouring parts of a concatenation from a common large
+  /// operand become one, which can write the whole: the gradients of the halves
+  /// of a product's result.
+  void mergeParts(ConcatOp concat) {
+    auto groupOfPart = [&](Value part) -> Operation * {
+      Operation *made = throughViews(part).getDefiningOp();
+      return made ? groupAt(made) : nullptr;
+    };
+    auto reads = [&](Operation *group) {
+      llvm::SmallDenseSet<Value> large;
+      for (Value input : interfaceOf(members[group]).inputs)
+        if (sizeInBytes(input.getType()) * kSmallPart >
+            sizeInBytes(concat.getType()))
+          large.insert(throughViews(input));
+      return large;
+    };
+    for (auto [left, right] : llvm::zip(concat.getInputs().drop_back(),
+                                        concat.getInputs().drop_front())) {
+      Operation *a = groupOfPart(left), *b = groupOfPart(right);
+      if (!a || !b || a == b)
+        continue;
+      const auto both = reads(b);
+      if (llvm::any_of(reads(a), [&](Value x) { return both.contains(x); }))
+        tryMerge(a, b);
     }
   }
 

@@ -7,6 +7,15 @@
 
 namespace tmc {
 
+namespace detail {
+template <typename Body>
+constexpr int fewColumns = Body::shape.cols <= kFewColumns
+                               ? int(Body::shape.cols)
+                               : 0;
+template <typename Body>
+using CpuRow = Row<isRagged<Body>, 0, 1, 4, 0, fewColumns<Body>>;
+} // namespace detail
+
 template <typename Body> class Fused final : public Kernel {
 public:
   using Params = FusedParams;
@@ -28,7 +37,7 @@ public:
       constexpr int64_t kept = detail::keptFloats<Body>;
       alignas(64) float keptValues[kept > 0 ? kept : 1];
       const int64_t rowTile = tile / t.colTiles;
-      Row<detail::isRagged<Body>> row;
+      detail::CpuRow<Body> row;
       row.begin = tile % t.colTiles * t.colsPerTile;
       row.end = detail::least(row.begin + t.colsPerTile, Body::shape.cols);
       row.keptValues = keptValues;
@@ -45,7 +54,7 @@ public:
     if constexpr (Body::shape.finish)
       parallelFor(stream, ceilDiv(Body::shape.cols, kSumColumns),
                   [&](int64_t tile, int64_t) {
-                    Row<detail::isRagged<Body>> row;
+                    detail::CpuRow<Body> row;
                     row.index = 0;
                     row.begin = tile * kSumColumns;
                     row.end = detail::least(row.begin + kSumColumns,

@@ -43,12 +43,12 @@ struct PanelB {
 /// acc += a b for exactly M rows, by `Arithmetic::fma`: an element of a and b
 /// is a float, or other four bytes that it multiplies. Element (i, p) of a is
 /// at a[p * M + i], or, if RowMajor, at a[i * kPanelN + p].
-template <typename Arithmetic, int M, bool RowMajor, bool Pack>
+template <typename Arithmetic, int M, int Vectors, bool RowMajor, bool Pack>
 [[gnu::always_inline]] inline void
 innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
-           Ahead &ahead, V (&acc)[M][kVectors]) {
+           Ahead &ahead, V (&acc)[M][Vectors]) {
   constexpr int64_t cLines =
-      (kPanelN + kLineFloats - 1) / kLineFloats; // of a row of c
+      (Vectors * kWidth + kLineFloats - 1) / kLineFloats; // of a row of c
   const int64_t looks = (k + kAheadSteps - 1) / kAheadSteps;
   const int64_t perLook = (ahead.end - ahead.line + looks - 1) / looks;
   const int64_t cPerLook = (M * cLines + looks - 1) / looks;
@@ -60,13 +60,13 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
     ahead.fetch(perLook);
     const int64_t end = std::min(k, p0 + kAheadSteps);
     for (int64_t p = p0; p < end; ++p) {
-      V row[kVectors];
+      V row[Vectors];
       if (Pack) // The hardware prefetcher doesn't follow rows of b.
 #pragma GCC unroll 4
         for (int j = 0; j < kPanelN; j += kLineFloats)
           __builtin_prefetch(b.data + kPackAhead * b.stride + j);
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j) {
+      for (int j = 0; j < Vectors; ++j) {
         row[j] = simd::load(b.data + j * kWidth);
         if (Pack)
           simd::store(b.pack + j * kWidth, row[j]);
@@ -75,7 +75,7 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
       for (int i = 0; i < M; ++i) {
         const V x = simd::splat(a[RowMajor ? i * kPanelN : i]);
 #pragma GCC unroll 4
-        for (int j = 0; j < kVectors; ++j)
+        for (int j = 0; j < Vectors; ++j)
           acc[i][j] = Arithmetic::fma(x, row[j], acc[i][j]);
       }
       a += RowMajor ? 1 : M;
@@ -87,14 +87,14 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
 }
 
 /// The sums at the start: zeros, or the values of c.
-template <int M>
+template <int M, int Vectors>
 [[gnu::always_inline]] inline void startSums(bool goesOn, int64_t n,
                                              const float *c, int64_t ldc,
-                                             V (&acc)[M][kVectors]) {
+                                             V (&acc)[M][Vectors]) {
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j) {
+    for (int j = 0; j < Vectors; ++j) {
       const float *at = c + i * ldc + j * kWidth;
       const int64_t count = goesOn ? n - j * kWidth : 0;
       acc[i][j] = count >= kWidth ? simd::load(at)
@@ -103,51 +103,84 @@ template <int M>
     }
 }
 
-template <typename Arithmetic, int M, bool RowMajor, bool Pack>
-void innerRows(int64_t n, int64_t k, const float *a, const PanelB &b, float *c,
-               int64_t ldc, bool accumulate, const float *bias, Ahead &ahead) {
-  V acc[M][kVectors];
+/// c (+)= acc (+ bias) for the first n columns; the last vector of them isn't
+/// full.
+template <int M, int Vectors>
+[[gnu::always_inline]] inline void
+putPart(int64_t n, const float *bias, float *c, int64_t ldc, bool accumulate,
+        V (&acc)[M][Vectors]) {
+#pragma GCC unroll 4
+  for (int j = 0; j < Vectors; ++j) {
+    const int64_t count = std::min<int64_t>(kWidth, n - j * kWidth);
+    if (count <= 0)
+      break;
+    const bool whole = count == kWidth;
+    const float *add = bias + j * kWidth;
+    const V more = !bias   ? V{}
+                   : whole ? simd::load(add)
+                           : simd::loadPart(add, count);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      float *at = c + i * ldc + j * kWidth;
+      V x = bias ? acc[i][j] + more : acc[i][j];
+      if (accumulate)
+        x = (whole ? simd::load(at) : simd::loadPart(at, count)) + x;
+      if (whole)
+        simd::store(at, x);
+      else
+        simd::storePart(at, x, count);
+    }
+  }
+}
+
+/// innerRows() with the first `Vectors` vectors of the panel's columns.
+template <typename Arithmetic, int M, int Vectors, bool RowMajor, bool Pack>
+[[gnu::always_inline]] inline void
+innerVectors(int64_t n, int64_t k, const float *a, const PanelB &b, float *c,
+             int64_t ldc, bool accumulate, const float *bias, Ahead &ahead) {
+  V acc[M][Vectors];
   // If k is cut into pieces as wide as a panel, the sum continues from c, so
   // that the pieces' width doesn't change the bits.
   const bool goesOn = RowMajor && accumulate;
-  startSums<M>(goesOn, n, c, ldc, acc);
-  innerFixed<Arithmetic, M, RowMajor, Pack>(k, a, b, c, ldc, ahead, acc);
+  startSums(goesOn, n, c, ldc, acc);
+  innerFixed<Arithmetic, M, Vectors, RowMajor, Pack>(k, a, b, c, ldc, ahead,
+                                                     acc);
   accumulate = accumulate && !goesOn;
-  if (n == kPanelN) {
-    if (bias) {
+  if (n < Vectors * kWidth)
+    return putPart(n, bias, c, ldc, accumulate, acc);
+  if (bias) {
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j) {
-        const V add = simd::load(bias + j * kWidth);
-#pragma GCC unroll 16
-        for (int i = 0; i < M; ++i)
-          acc[i][j] += add;
-      }
-    }
-    if (accumulate) {
+    for (int j = 0; j < Vectors; ++j) {
+      const V add = simd::load(bias + j * kWidth);
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i)
-#pragma GCC unroll 4
-        for (int j = 0; j < kVectors; ++j)
-          acc[i][j] = simd::load(c + i * ldc + j * kWidth) + acc[i][j];
+        acc[i][j] += add;
     }
+  }
+  if (accumulate) {
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j)
-        simd::store(c + i * ldc + j * kWidth, acc[i][j]);
-    return;
+      for (int j = 0; j < Vectors; ++j)
+        acc[i][j] = simd::load(c + i * ldc + j * kWidth) + acc[i][j];
   }
-  float rows[M][kPanelN];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j)
-      simd::store(&rows[i][j * kWidth], acc[i][j]);
-  for (int i = 0; i < M; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      const float x = bias ? rows[i][j] + bias[j] : rows[i][j];
-      c[i * ldc + j] = accumulate ? c[i * ldc + j] + x : x;
-    }
+    for (int j = 0; j < Vectors; ++j)
+      simd::store(c + i * ldc + j * kWidth, acc[i][j]);
+}
+
+/// c [M, n] (+)= a b (+ bias). A panel of few columns takes half the time.
+template <typename Arithmetic, int M, bool RowMajor, bool Pack>
+void innerRows(int64_t n, int64_t k, const float *a, const PanelB &b, float *c,
+               int64_t ldc, bool accumulate, const float *bias, Ahead &ahead) {
+  if constexpr (!Pack)
+    if (n <= kWidth)
+      return innerVectors<Arithmetic, M, 1, RowMajor, Pack>(
+          n, k, a, b, c, ldc, accumulate, bias, ahead);
+  innerVectors<Arithmetic, M, kVectors, RowMajor, Pack>(
+      n, k, a, b, c, ldc, accumulate, bias, ahead);
 }
 
 } // namespace tmc::gemm

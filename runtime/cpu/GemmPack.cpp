@@ -42,6 +42,25 @@ void packPanelA(const T *from, int64_t rowStride, int64_t colStride,
   }
 }
 
+/// Packs `panels` times kPanelM rows whose columns are contiguous, in the order
+/// of memory. A store is a whole vector: what is beyond its panel's column is
+/// overwritten by the next column.
+template <typename T>
+void packColumns(const T *from, int64_t colStride, int64_t panels, int64_t k,
+                 float *to) {
+  static_assert(kPanelM <= kWidth);
+  for (int64_t p = 0; p + 1 < k; ++p) {
+    const T *column = from + p * colStride;
+    __builtin_prefetch(column + 2 * colStride);
+    for (int64_t i = 0; i < panels; ++i)
+      widenRow<kWidth>(column + i * kPanelM, to + (i * k + p) * kPanelM);
+  }
+  // The last column is followed by no other one that could be read.
+  for (int64_t i = 0; i < panels; ++i)
+    widenRow(from + (k - 1) * colStride + i * kPanelM, kPanelM,
+             to + (i * k + k - 1) * kPanelM);
+}
+
 template <typename T>
 void packPanelB(const T *from, int64_t rowStride, int64_t colStride, int64_t k,
                 int64_t n, float *to) {
@@ -93,7 +112,13 @@ template <typename F> void withElements(const Matrix &matrix, F &&f) {
 void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to) {
   withElements(a, [&](auto like) {
     using T = decltype(like);
-    for (int64_t i = 0; i < m; i += kPanelM)
+    int64_t i = 0;
+    if (a.rowStride == 1 && a.colStride != 1 && k > 0) {
+      const int64_t panels = m / kPanelM;
+      packColumns(static_cast<const T *>(a.data), a.colStride, panels, k, to);
+      i = panels * kPanelM;
+    }
+    for (; i < m; i += kPanelM)
       packPanelA(static_cast<const T *>(a.at(i, 0).data), a.rowStride,
                  a.colStride, std::min<int64_t>(kPanelM, m - i), k, to + i * k);
   });

@@ -4,7 +4,7 @@
 
 #include "runtime/cpu/Simd.h"
 #include "runtime/kernels/DType.h"
-#include "runtime/kernels/Storage.h"
+#include "runtime/kernels/RowEnd.h"
 
 namespace tmc {
 
@@ -38,8 +38,7 @@ template <typename F> void withFloats(DType type, F &&f) {
   }
 }
 
-/// Copies `count` < kWidth elements to or from a whole vector of them. A copy
-/// of unknown size is a call, which takes longer than the work on them.
+/// Copies `count` < kWidth elements to or from a whole vector of them.
 template <typename T>
 TMC_INLINE void loadPart(const T *from, int64_t count, T *vector) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -48,8 +47,13 @@ TMC_INLINE void loadPart(const T *from, int64_t count, T *vector) {
     std::memcpy(vector, &v, sizeof v);
     return;
   }
+  if constexpr (sizeof(T) == 4) {
+    const __m512 v = _mm512_maskz_loadu_ps(simd::firstLanes(count), from);
+    std::memcpy(vector, &v, sizeof v);
+    return;
+  }
 #endif
-  std::memcpy(vector, from, size_t(count) * sizeof(T));
+  copyPieces<simd::kWidth / 2>(from, int(count), vector);
 }
 template <typename T>
 TMC_INLINE void storePart(const T *vector, int64_t count, T *to) {
@@ -61,7 +65,7 @@ TMC_INLINE void storePart(const T *vector, int64_t count, T *to) {
     return;
   }
 #endif
-  std::memcpy(to, vector, size_t(count) * sizeof(T));
+  copyPieces<simd::kWidth / 2>(vector, int(count), to);
 }
 
 /// The first `count` <= kWidth elements, widened; then zeros.
@@ -128,8 +132,8 @@ TMC_INLINE void widenRow(const T *from, int64_t count, float *to) {
   int64_t i = 0;
   for (; i + N <= count; i += N)
     widenRow<N>(from + i, to + i);
-  for (; i < count; ++i)
-    to[i] = loadLanes<1>(from + i);
+  if (i < count)
+    storeSome(to + i, loadSome(from + i, count - i), count - i);
 }
 
 template <typename T> void narrowRow(const float *from, int64_t count, T *to) {
@@ -137,8 +141,8 @@ template <typename T> void narrowRow(const float *from, int64_t count, T *to) {
   int64_t i = 0;
   for (; i + N <= count; i += N)
     storeLanes<N>(to + i, loadLanes<N>(from + i));
-  for (; i < count; ++i)
-    storeLanes<1>(to + i, from[i]);
+  if (i < count)
+    storeSome(to + i, simd::loadPart(from + i, count - i), count - i);
 }
 
 /// Rows of any float type in memory, `stride` elements apart.

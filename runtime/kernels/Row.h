@@ -34,6 +34,7 @@
 #include "runtime/kernels/Draws.h"
 #include "runtime/kernels/FusedShape.h"
 #include "runtime/kernels/Math.h"
+#include "runtime/kernels/RowEnd.h"
 #include "runtime/kernels/Storage.h"
 
 #include <type_traits>
@@ -219,6 +220,11 @@ template <int N, bool Aligned = false, int Lines = 1> struct Columns {
       return r;
     }
   }
+  /// Element `index` of a table, which all of these columns share.
+  template <typename T>
+  TMC_HD TMC_INLINE auto loadSame(const T *table, int64_t index) const {
+    return spread(loadLanes<1>(table + index));
+  }
   /// Prefetches the data one page ahead, where the hardware prefetcher stops.
   /// If the row is shorter, that is in the next row.
   template <int Write, typename T>
@@ -306,14 +312,17 @@ template <int N, bool Aligned = false, int Lines = 1> struct Columns {
 
 /// Columns in multiples of this fill whole vectors on every machine.
 constexpr int64_t kWholeColumns = 64;
+/// Rows of so few columns are faster without vectors.
+constexpr int64_t kFewColumns = 4;
 
 /// The walk over columns [begin, end) of row `index`. Unless `Ragged`, their
 /// number is a multiple of kWholeColumns, and no tail is compiled. On cuda a
 /// thread takes `Width` columns at once and makes `Steps` steps if that isn't
 /// 0; `Kept` values of a row are in registers between passes if that isn't 0;
-/// for `Lines`, see Columns.
+/// for `Lines`, see Columns. On the cpu, `Few` is the number of a row's columns
+/// if they are at most kFewColumns, else 0: they are taken one by one.
 template <bool Ragged, int Steps = 0, int Lines = 1, int Width = 4,
-          int Kept = 0>
+          int Kept = 0, int Few = 0>
 class Row {
 public:
   int64_t index, begin, end;
@@ -495,19 +504,27 @@ public:
   void settle() const {}
 
   template <typename Fn> TMC_INLINE void each(Fn fn) const {
+    if constexpr (Few > 0) {
+#pragma GCC unroll 4
+      for (int i = 0; i < Few; ++i)
+        fn(Columns<1>{i});
+      return;
+    }
     const int64_t last = end; // else it is read again after each store
     int64_t c = begin;
     for (; c + kLanes <= last; c += kLanes)
       fn(Columns<kLanes>{c});
-    if constexpr (Ragged) // tells the bound to the compiler
-      for (int i = 0; i < kLanes && c < last; ++i, ++c)
-        fn(Columns<1>{c});
+    if constexpr (Ragged)
+      if (c < last)
+        fn(LastColumns{c, int(last - c)});
   }
 
   template <typename... Kinds, typename Fn>
   TMC_INLINE Results<float, sizeof...(Kinds)> reduce(Fn fn) const {
     constexpr int n = sizeof...(Kinds), registers = kTree / kLanes;
     using All = Combine<Kinds...>;
+    if constexpr (Few > 0)
+      return reduceFew<All, n>(fn);
     using V = Floats<kLanes>;
     V acc[registers][n];
     for (int r = 0; r < registers; ++r)
@@ -557,16 +574,37 @@ private:
     int64_t lane = 0;
     for (; c + kLanes <= end; c += kLanes, lane += kLanes)
       All::into(acc[lane / kLanes], fn(Columns<kLanes>{c}).v);
-    for (int i = 0; i < kLanes && c < end; ++i, ++c, ++lane) {
-      auto r = fn(Columns<1>{c});
-      V *at = acc[lane / kLanes];
-      float one[n];
-      for (int k = 0; k < n; ++k)
-        one[k] = at[k][lane % kLanes];
-      All::into(one, r.v);
-      for (int k = 0; k < n; ++k)
-        at[k][lane % kLanes] = one[k];
+    if (c == end)
+      return;
+    const int count = int(end - c);
+    V *at = acc[lane / kLanes];
+    const auto r = fn(LastColumns{c, count});
+    const auto used = asMask(laneNumbers() < count);
+    V both[n];
+    for (int k = 0; k < n; ++k)
+      both[k] = at[k];
+    All::into(both, r.v);
+    for (int k = 0; k < n; ++k)
+      at[k] = select(used, both[k], at[k]);
+  }
+
+  /// The tree of reduce() for columns that are a lane each. Lanes without a
+  /// column change nothing.
+  template <typename All, int n, typename Fn>
+  TMC_INLINE Results<float, n> reduceFew(Fn fn) const {
+    Results<float, n> lanes[kFewColumns];
+#pragma GCC unroll 4
+    for (int i = 0; i < kFewColumns; ++i) {
+      All::start(lanes[i].v);
+      if (i < Few)
+        All::into(lanes[i].v, fn(Columns<1>{i}).v);
     }
+#pragma GCC unroll 4
+    for (int half = kFewColumns / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+      for (int i = 0; i < half; ++i)
+        All::into(lanes[i].v, lanes[i + half].v);
+    return lanes[0];
   }
 #endif
 };

@@ -66,3 +66,23 @@ func.func @others(%y: tensor<4x64xbf16>, %z: tensor<64x64xf32>) -> (tensor<4x32x
   %m = arith.negf %u : tensor<64x32xf32>
   return %n, %m : tensor<4x32xbf16>, tensor<64x32xf32>
 }
+
+// -----
+
+// The gradients of the halves of a row, as of a gate and what it multiplies. Both kernels read the
+// row and the gradient. They are one, which writes the whole gradient.
+// CHECK-LABEL: @gradientOfHalves
+// CHECK: %[[F:.*]] = nn.fused
+// CHECK: nn.concat
+// CHECK: }
+// CHECK-NOT: nn.fused
+// CHECK-NOT: nn.concat
+// CHECK: return %[[F]]
+func.func @gradientOfHalves(%y: tensor<4x64xf32>, %dz: tensor<4x32xf32>) -> tensor<4x64xf32> {
+  %g = nn.slice %y [0, 0] step [1, 1] : (tensor<4x64xf32>) -> tensor<4x32xf32>
+  %u = nn.slice %y [0, 32] step [1, 1] : (tensor<4x64xf32>) -> tensor<4x32xf32>
+  %dg = arith.mulf %dz, %u : tensor<4x32xf32>
+  %du = arith.mulf %dz, %g : tensor<4x32xf32>
+  %dy = nn.concat %dg, %du {dim = 1 : i64} : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x64xf32>
+  return %dy : tensor<4x64xf32>
+}
