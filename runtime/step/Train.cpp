@@ -18,6 +18,7 @@
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -195,9 +196,13 @@ struct Trainer {
     options.graph = arguments.graph;
     const StepProgram &program = *tmc_step_program();
     // The data comes first: a mismatch is found at no cost.
-    if (Status s =
-            DataReader::create(DataInputs::of(program), arguments.data, data);
+    DataOptions dataOptions;
+    dataOptions.padding = arguments.padId;
+    if (Status s = DataReader::create(DataInputs::of(program), arguments.data,
+                                      data, dataOptions);
         !s)
+      return s;
+    if (Status s = data.setShuffle(arguments.shuffle); !s)
       return s;
     if (const std::string warning = data.warning(); !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
@@ -221,7 +226,6 @@ struct Trainer {
     if (!arguments.resume.empty()) {
       if (Status s = resume(); !s)
         return s;
-      data.setPosition(step->batches());
     } else if (Status s = startValues(); !s) {
       return s;
     }
@@ -237,7 +241,39 @@ struct Trainer {
     if (!arguments.weights.empty() || arguments.init)
       if (Status s = baseValues(); !s)
         return s;
-    return step->resume(arguments.resume, known ? shipped : "");
+    DataOrder order;
+    if (Status s = step->resume(arguments.resume, known ? shipped : "", &order);
+        !s)
+      return s;
+    if (order.samples && order.samples != data.samples())
+      std::fprintf(stderr,
+                   "warning: the checkpoint is of data with %lld samples, and "
+                   "this has %lld: its position is of another epoch\n",
+                   static_cast<long long>(order.samples),
+                   static_cast<long long>(data.samples()));
+    data.setPosition(step->batches());
+    return data.setShuffle(order.shuffle);
+  }
+
+  /// Finds the number of steps to take now, and prints what an epoch is.
+  Status plan(int64_t &count) {
+    int64_t end = 0;
+    count = arguments.steps.value_or(INT64_MAX);
+    if (arguments.epochs) {
+      if (__builtin_mul_overflow(*arguments.epochs, data.stepsPerEpoch(), &end))
+        return {Code::Usage, "--epochs is too large"};
+      count = std::min(count, std::max<int64_t>(0, end - step->batches()));
+    }
+    if (arguments.quiet)
+      return Status::ok();
+    std::printf("data: %s", data.summary().c_str());
+    if (arguments.epochs)
+      std::printf("; %lld %s at step %lld",
+                  static_cast<long long>(*arguments.epochs),
+                  *arguments.epochs == 1 ? "epoch ends" : "epochs end",
+                  static_cast<long long>(end));
+    std::printf("\n");
+    return Status::ok();
   }
 
   Status startValues() {
@@ -273,7 +309,9 @@ struct Trainer {
         return s;
     if (arguments.save.empty())
       return Status::ok();
-    if (Status s = step->save(arguments.save); !s || !arguments.saveWeights)
+    const DataOrder order{data.samples(), data.shuffle()};
+    if (Status s = step->save(arguments.save, order);
+        !s || !arguments.saveWeights)
       return s;
     return step->saveWeights(arguments.save, arguments.weightsType,
                              shippedWeights());
@@ -315,7 +353,10 @@ struct Trainer {
 
   Status train() {
     const StepProgram &program = step->program();
-    const int64_t last = step->steps() + arguments.steps;
+    int64_t count = 0;
+    if (Status s = plan(count); !s)
+      return s;
+    const int64_t last = step->steps() + count;
     int64_t skipped = step->statistics().skippedSteps;
     int64_t saturations = step->statistics().saturations;
     while (step->steps() < last && !interrupted) {
