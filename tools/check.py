@@ -538,6 +538,7 @@ def check_golden(tally, build):
     rows_of(tally, "golden", "test/golden/formats.py", build, *tmc, "--planted")
     rows_of(tally, "golden", "test/golden/lora.py", build, *tmc)
     rows_of(tally, "golden", "test/golden/qlora.py", build, *tmc)
+    rows_of(tally, "golden", "test/golden/jsonl.py", build, *tmc)
 
 
 def check_steps(tally, build):
