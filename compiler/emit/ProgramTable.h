@@ -3,6 +3,7 @@
 #ifndef TMC_COMPILER_EMIT_PROGRAMTABLE_H
 #define TMC_COMPILER_EMIT_PROGRAMTABLE_H
 
+#include "compiler/analysis/Evaluation.h"
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/Emit.h"
 
@@ -26,6 +27,7 @@ struct EmittedObject {
 /// `objects` and `program` (see runtime/step/Program.h). `kernels` names the
 /// object of each launch.
 void printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
+                       const Evaluation &evaluation,
                        const MemLiveness &liveness,
                        llvm::ArrayRef<std::string> kernels,
                        llvm::ArrayRef<EmittedObject> objects,

@@ -24,6 +24,9 @@ constexpr Flag kFlags[] = {
     {"--pad-id", "N",
      "the token that fills up short rows of a .jsonl (default 0)"},
     {"--shuffle", "SEED", "a random order of the samples in each epoch"},
+    {"--eval", "FILE|NAME=FILE",
+     "print the loss over this data, as --data, at the end"},
+    {"--eval-every", "N", "and after every N steps"},
     {"--steps", "N", "training steps to take now"},
     {"--epochs", "N",
      "train up to the end of the Nth pass over the data; beside\n"
@@ -146,7 +149,7 @@ Status setFlag(const std::string &name, const std::string &value,
   uint64_t number = 0;
   if (name == "--steps" || name == "--save-every" || name == "--threads" ||
       name == "--host-threads" || name == "--seed" || name == "--epochs" ||
-      name == "--shuffle" || name == "--pad-id")
+      name == "--shuffle" || name == "--pad-id" || name == "--eval-every")
     if (Status s = wholeNumber(name, value, number); !s)
       return s;
   if (name == "--data") {
@@ -166,6 +169,10 @@ Status setFlag(const std::string &name, const std::string &value,
     if (number > uint64_t(INT32_MAX))
       return usage("--pad-id is too large");
     parsed.padId = int64_t(number);
+  } else if (name == "--eval") {
+    parsed.evaluation.push_back(value);
+  } else if (name == "--eval-every") {
+    parsed.evaluateEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
   } else if (name == "--save-every") {
     parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
   } else if (name == "--threads" || name == "--host-threads") {
@@ -267,6 +274,8 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
     return usage("--data is missing");
   if (parsed.saveEvery && parsed.save.empty() && parsed.saveAdapter.empty())
     return usage("--save-every needs --save");
+  if (parsed.evaluateEvery && parsed.evaluation.empty())
+    return usage("--eval-every needs --eval");
   if (parsed.saveWeights && parsed.save.empty())
     return usage("--save-weights needs --save");
   return Status::ok();

@@ -20,7 +20,8 @@
 namespace tmc {
 
 struct Arguments {
-  std::vector<std::string> data;
+  std::vector<std::string> data, evaluation; // of --data, of --eval
+  int64_t evaluateEvery = 0;                 // steps; 0: at the end only
   std::optional<int64_t> steps, epochs;
   std::optional<uint64_t> shuffle; // none: the order of the files
   int64_t padId = 0;

@@ -420,6 +420,17 @@ std::string DataReader::place(const DataSource &source) const {
          listed([](int64_t sample) { return std::to_string(sample); }) + of;
 }
 
+int64_t DataReader::weight() const {
+  int64_t labels = 0;
+  bool hasAny = false;
+  for (const auto &source : sources_)
+    if (hasLabels(*source->input)) {
+      hasAny = true;
+      labels += countLabels(*source->input, source->buffer.data());
+    }
+  return hasAny ? labels : realSamples_;
+}
+
 std::string DataReader::withoutLabels() const {
   for (const auto &source : sources_)
     if (hasLabels(*source->input) &&

@@ -85,6 +85,10 @@ public:
   /// Gives the next batch of each input to `write`.
   Status next(const Writer &write);
 
+  /// The labels of the last batch that count, or its samples where no input has
+  /// labels: the weight of its loss in a mean over batches.
+  int64_t weight() const;
+
   /// If no label of the last batch of next() counts, a sentence that says so;
   /// else "".
   std::string withoutLabels() const;

@@ -140,6 +140,7 @@ public:
   Homes homes() const { return Homes(*device_, file_.get()); }
 
 private:
+  friend Status evaluate(Step &step, double &loss);
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
@@ -174,6 +175,15 @@ private:
   mutable PerSpace<int64_t> highWater_;
   mutable int64_t highWaterSteps_ = -1;
 };
+
+/// Computes the loss of the inputs that were written, without dropout, in the
+/// step's arena. Nothing that a later step reads is changed, except for the
+/// fed inputs, which are written before each step. Batch statistics are those
+/// of the batch. Code::Unsupported if the program can't do it.
+Status evaluate(Step &step, double &loss);
+
+/// The error of an index that a kernel found outside its range.
+Status faultOf(const IndexFault &fault);
 
 /// The file of a checkpoint directory.
 constexpr const char *kCheckpointFile = "checkpoint.safetensors";

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -178,7 +179,7 @@ std::string spacesText(const StepStatistics &stats) {
 struct Trainer {
   const Arguments &arguments;
   std::unique_ptr<Step> step;
-  DataReader data;
+  DataReader data, evaluation;
   Log log;
   int warnings = 0; // about losses and norms that aren't finite
 
@@ -204,6 +205,17 @@ struct Trainer {
       return s;
     if (Status s = data.setShuffle(arguments.shuffle); !s)
       return s;
+    if (!arguments.evaluation.empty()) {
+      if (!program.evaluate)
+        return {Code::Unsupported, std::string("--eval: the step can't "
+                                               "evaluate a batch: ") +
+                                       program.noEvaluation};
+      if (Status s =
+              DataReader::create(DataInputs::of(program), arguments.evaluation,
+                                 evaluation, dataOptions);
+          !s)
+        return {s.code(), "--eval: " + s.message()};
+    }
     if (const std::string warning = data.warning(); !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     for (const std::string &place : {arguments.save, arguments.saveAdapter})
@@ -317,12 +329,57 @@ struct Trainer {
                              shippedWeights());
   }
 
-  /// Gives the next batch to the step.
-  Status feed() {
-    return data.next(
+  /// Gives the next batch of a reader to the step.
+  Status feed(DataReader &reader) {
+    return reader.next(
         [&](const TensorInfo &input, const char *bytes, int64_t count) {
           return step->write(input, bytes, count);
         });
+  }
+
+  /// Prints and logs the mean loss over the data of --eval. A batch counts by
+  /// its labels.
+  Status evaluateAll() {
+    const auto start = std::chrono::steady_clock::now();
+    double sum = 0;
+    int64_t weight = 0;
+    evaluation.setPosition(0);
+    for (int64_t i = 0; i < evaluation.stepsPerEpoch() && !interrupted; ++i) {
+      double loss = 0;
+      if (Status s = feed(evaluation); !s)
+        return {s.code(), "--eval: " + s.message()};
+      const int64_t its = evaluation.weight();
+      if (its == 0)
+        continue; // A mean over no label.
+      if (Status s = evaluate(*step, loss); !s)
+        return s;
+      sum += loss * double(its);
+      weight += its;
+    }
+    if (interrupted)
+      return Status::ok();
+    if (!weight)
+      return {Code::BadInput, "--eval: no label of the data counts"};
+    const double loss = sum / double(weight);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    if (!arguments.quiet)
+      std::printf("eval loss %.6f after step %lld, %lld samples, %.3f s\n",
+                  loss, static_cast<long long>(step->steps()),
+                  static_cast<long long>(evaluation.samples()), seconds);
+    return log.line(
+        "{\"kind\":\"eval\",\"step\":" + std::to_string(step->steps()) +
+        ",\"eval_loss\":" + jsonNumber(loss) +
+        ",\"eval_samples\":" + std::to_string(evaluation.samples()) +
+        ",\"eval_seconds\":" + jsonNumber(seconds) + "}\n");
+  }
+
+  /// True if --eval asks for an evaluation after step `now`.
+  bool evaluatesAfter(int64_t now, int64_t last) const {
+    const int64_t every = arguments.evaluateEvery;
+    return !arguments.evaluation.empty() &&
+           (now == last || (every && now % every == 0));
   }
 
   /// Reports why the loss isn't finite or the step changed nothing, a few times
@@ -357,13 +414,16 @@ struct Trainer {
     if (Status s = plan(count); !s)
       return s;
     const int64_t last = step->steps() + count;
+    if (count == 0 && !arguments.evaluation.empty())
+      if (Status s = evaluateAll(); !s)
+        return s;
     int64_t skipped = step->statistics().skippedSteps;
     int64_t saturations = step->statistics().saturations;
     while (step->steps() < last && !interrupted) {
       const int64_t now = step->steps() + 1;
       const double rate = arguments.rate * arguments.schedule.factor(now, last);
       step->setLearningRate(rate);
-      if (Status s = feed(); !s)
+      if (Status s = feed(data); !s)
         return s;
       double loss = 0;
       if (Status s = step->run(loss); !s)
@@ -421,6 +481,9 @@ struct Trainer {
               "}\n");
           !s)
         return s;
+      if (evaluatesAfter(now, last))
+        if (Status s = evaluateAll(); !s)
+          return s;
       if (arguments.saveEvery && now % arguments.saveEvery == 0 && now < last)
         if (Status s = save(); !s)
           return s;
@@ -504,7 +567,7 @@ int main(int count, char **words) {
       const Status done = tuneAlgorithms(arguments);
       return done ? 0 : report(done);
     }
-    Trainer trainer{arguments, nullptr, {}, {}, 0};
+    Trainer trainer{arguments, nullptr, {}, {}, {}, 0};
     if (Status s = trainer.start(); !s)
       return report(s);
     if (Status s = trainer.train(); !s)
