@@ -1,8 +1,8 @@
 #include "compiler/emit/Emit.h"
 
-#include "compiler/analysis/Evaluation.h"
 #include "compiler/analysis/KernelObject.h"
 #include "compiler/analysis/MemLiveness.h"
+#include "compiler/emit/Evaluation.h"
 #include "compiler/emit/FusedBody.h"
 #include "compiler/emit/FusedPrinter.h"
 #include "compiler/emit/KernelPieces.h"

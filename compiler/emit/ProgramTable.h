@@ -3,9 +3,9 @@
 #ifndef TMC_COMPILER_EMIT_PROGRAMTABLE_H
 #define TMC_COMPILER_EMIT_PROGRAMTABLE_H
 
-#include "compiler/analysis/Evaluation.h"
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/Emit.h"
+#include "compiler/emit/Evaluation.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -142,22 +142,19 @@ struct GivenFlags {
 /// An epoch is a word of 32 bits in the order of samples.
 constexpr uint64_t kMostEpochs = UINT32_MAX;
 
-/// Sets the value of one known flag. `inlineValue`: it was written as
-/// --flag=value.
-Status setFlag(const std::string &name, const std::string &value,
-               bool inlineValue, Arguments &parsed, GivenFlags &given) {
-  uint64_t number = 0;
-  if (name == "--steps" || name == "--save-every" || name == "--threads" ||
-      name == "--host-threads" || name == "--seed" || name == "--epochs" ||
-      name == "--shuffle" || name == "--pad-id" || name == "--eval-every")
-    if (Status s = wholeNumber(name, value, number); !s)
-      return s;
+bool isDataFlag(const std::string &name) {
+  for (const char *known : {"--data", "--eval", "--eval-every", "--epochs",
+                            "--shuffle", "--pad-id"})
+    if (name == known)
+      return true;
+  return false;
+}
+
+/// Sets the value of a flag of the data; `number`: the value, where it is one.
+Status setDataFlag(const std::string &name, const std::string &value,
+                   uint64_t number, Arguments &parsed) {
   if (name == "--data") {
     parsed.data.push_back(value);
-  } else if (name == "--steps") {
-    if (number > uint64_t(INT64_MAX / 2))
-      return usage("--steps is too large");
-    parsed.steps = int64_t(number);
   } else if (name == "--epochs") {
     if (number < 1 || number > kMostEpochs)
       return usage("--epochs takes a number from 1 to " +
@@ -173,6 +170,26 @@ Status setFlag(const std::string &name, const std::string &value,
     parsed.evaluation.push_back(value);
   } else if (name == "--eval-every") {
     parsed.evaluateEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
+  }
+  return Status::ok();
+}
+
+/// Sets the value of one known flag. `inlineValue`: it was written as
+/// --flag=value.
+Status setFlag(const std::string &name, const std::string &value,
+               bool inlineValue, Arguments &parsed, GivenFlags &given) {
+  uint64_t number = 0;
+  if (name == "--steps" || name == "--save-every" || name == "--threads" ||
+      name == "--host-threads" || name == "--seed" || name == "--epochs" ||
+      name == "--shuffle" || name == "--pad-id" || name == "--eval-every")
+    if (Status s = wholeNumber(name, value, number); !s)
+      return s;
+  if (isDataFlag(name))
+    return setDataFlag(name, value, number, parsed);
+  if (name == "--steps") {
+    if (number > uint64_t(INT64_MAX / 2))
+      return usage("--steps is too large");
+    parsed.steps = int64_t(number);
   } else if (name == "--save-every") {
     parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
   } else if (name == "--threads" || name == "--host-threads") {

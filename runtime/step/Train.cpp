@@ -278,13 +278,12 @@ struct Trainer {
     }
     if (arguments.quiet)
       return Status::ok();
-    std::printf("data: %s", data.summary().c_str());
+    std::string text = "data: " + data.summary();
     if (arguments.epochs)
-      std::printf("; %lld %s at step %lld",
-                  static_cast<long long>(*arguments.epochs),
-                  *arguments.epochs == 1 ? "epoch ends" : "epochs end",
-                  static_cast<long long>(end));
-    std::printf("\n");
+      text += "; " + std::to_string(*arguments.epochs) +
+              (*arguments.epochs == 1 ? " epoch ends" : " epochs end") +
+              " at step " + std::to_string(end);
+    std::printf("%s\n", visible(text).c_str());
     return Status::ok();
   }
 

@@ -398,6 +398,63 @@ TEST_F(EpochTrainer, ABadLineIsOneMessageBeforeTheFirstStep) {
                          "', line 12, column 14: a whole number expected\n");
 }
 
+TEST_F(EpochTrainer, EvaluationsChangeNothing) {
+  std::ofstream(*this / "eval.jsonl") << "{\"tokens\":[1,2],\"labels\":[3,4]}\n"
+                                         "{\"tokens\":[5],\"labels\":[6]}\n";
+  for (const char *clips : {"", "1"}) {
+    if (*clips)
+      setenv("TMC_TINY_CLIPS", clips, 1);
+    ASSERT_EQ(
+        run({"--epochs", "2", "--save", *this / "a", "--log", *this / "plain"})
+            .code,
+        0);
+    const Result r =
+        run({"--epochs", "2", "--save", *this / "b", "--log", *this / "log",
+             "--eval", *this / "eval.jsonl", "--eval-every", "4", "--poison"});
+    ASSERT_EQ(r.code, 0) << r.error;
+    EXPECT_EQ(checkpoint("a"), checkpoint("b"));
+    EXPECT_EQ(field(*this / "log", "loss"), field(*this / "plain", "loss"));
+    EXPECT_EQ(field(*this / "log", "kind"),
+              (std::vector<std::string>{"\"eval\"", "\"eval\""}));
+    EXPECT_EQ(field(*this / "log", "eval_loss").size(), 2u);
+    EXPECT_NE(r.out.find("\neval loss "), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find(" after step 4, 2 samples, "), std::string::npos);
+    unsetenv("TMC_TINY_CLIPS");
+  }
+  // No step: the values as they are.
+  const Result alone = run({"--steps", "0", "--resume", *this / "a", "--eval",
+                            *this / "eval.jsonl", "--log", *this / "alone"});
+  EXPECT_EQ(alone.code, 0) << alone.error;
+  EXPECT_EQ(field(*this / "alone", "eval_loss").at(0),
+            field(*this / "log", "eval_loss").at(1));
+  EXPECT_EQ(run({"--steps", "1", "--eval-every", "1"}).code, 2);
+  const Result none = run({"--steps", "1", "--eval", *this / "none.jsonl"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_EQ(none.error.find("error: --eval: can't open '"), 0u) << none.error;
+  std::ofstream(*this / "empty.jsonl") << "{\"tokens\":[1],\"labels\":[]}\n";
+  EXPECT_EQ(run({"--steps", "1", "--eval", *this / "empty.jsonl"}).error,
+            "error: --eval: no label of the data counts\n");
+}
+
+// A batch counts by its labels: 1 of 3, and 2 of 3.
+TEST_F(EpochTrainer, AnEvaluationIsAMeanOverLabels) {
+  const std::string first = "{\"tokens\":[1],\"labels\":[2]}\n",
+                    blank = "{\"tokens\":[9],\"labels\":[]}\n",
+                    last = "{\"tokens\":[3,4],\"labels\":[5,6]}\n";
+  std::ofstream(*this / "first.jsonl") << first;
+  std::ofstream(*this / "last.jsonl") << last;
+  std::ofstream(*this / "both.jsonl") << first + blank + blank + blank + last;
+  std::map<std::string, double> loss;
+  for (const char *name : {"first", "last", "both"}) {
+    const Result r = run({"--steps", "0", "--log", *this / name, "--eval",
+                          (*this / name) + ".jsonl"});
+    ASSERT_EQ(r.code, 0) << r.error;
+    loss[name] = std::stod(field(*this / name, "eval_loss").at(0));
+  }
+  EXPECT_NE(loss["first"], loss["last"]);
+  EXPECT_NEAR(loss["both"], (loss["first"] + 2 * loss["last"]) / 3, 1e-7);
+}
+
 // The copies in a short batch change no bit: the loss is a mean over labels.
 TEST_F(EpochTrainer, CopiesDontCount) {
   std::ofstream(*this / "one.jsonl") << "{\"tokens\":[1,2],\"labels\":[3,4]}\n";

@@ -1,4 +1,4 @@
-#include "compiler/analysis/Evaluation.h"
+#include "compiler/emit/Evaluation.h"
 
 #include "compiler/analysis/MemLiveness.h"
 #include "dialects/nn/NN.h"

@@ -20,8 +20,8 @@
 // Some launches change what is kept between steps: running statistics, counts.
 // The runtime saves those tensors before an evaluation, and restores them.
 
-#ifndef TMC_COMPILER_ANALYSIS_EVALUATION_H
-#define TMC_COMPILER_ANALYSIS_EVALUATION_H
+#ifndef TMC_COMPILER_EMIT_EVALUATION_H
+#define TMC_COMPILER_EMIT_EVALUATION_H
 
 #include "dialects/mem/Mem.h"
 
@@ -47,4 +47,4 @@ Evaluation addEvaluation(mlir::ModuleOp module, mem::ProgramOp step);
 
 } // namespace tmc
 
-#endif // TMC_COMPILER_ANALYSIS_EVALUATION_H
+#endif // TMC_COMPILER_EMIT_EVALUATION_H
