@@ -75,19 +75,17 @@ private:
     kept.insert(&op);
     for (const MemoryEffects::EffectInstance &effect : effects)
       if (isa<MemoryEffects::Write>(effect.getEffect()) &&
-          overwrites(op, effect.getValue()))
+          overwrites(effect.getValue()))
         needed.remove(bufferOf(effect.getValue()));
     for (const MemoryEffects::EffectInstance &effect : effects)
       if (isa<MemoryEffects::Read>(effect.getEffect()))
         needed.insert(bufferOf(effect.getValue()));
   }
 
-  /// A view or a piece may be a part of its buffer.
-  static bool overwrites(Operation &op, Value memref) {
-    auto launch = dyn_cast<mem::LaunchOp>(op);
-    const bool adds = launch && launch.getAccumulate() &&
-                      launch.getOutputs()[launch.getAccumulated()] == memref;
-    return memref.getDefiningOp<mem::BufferOp>() && !adds;
+  /// A view or a piece may be a part of its buffer. A sum that is added to is
+  /// read, too.
+  static bool overwrites(Value memref) {
+    return bool(memref.getDefiningOp<mem::BufferOp>());
   }
 };
 
