@@ -158,6 +158,15 @@ TMC_API void tmc_step_set_learning_rate(tmc_step *step, double learning_rate);
 /* Runs one training step. `loss` may be null. */
 TMC_API int tmc_step_run(tmc_step *step, double *loss);
 
+/* Computes the loss of the inputs that were written, as a step does, but
+ * without dropout and without a gradient. Parameters, states, moments, counts
+ * and the position in random numbers stay as they are, so that the next steps
+ * have the same bits with and without it. Normalizations over the batch take
+ * the batch's own statistics, as in training. The output of the loss, read by
+ * name, is then the evaluation's. `loss` may be null. 4 if the step can't do
+ * it: a forward pass that draws random numbers in another way than dropout. */
+TMC_API int tmc_step_evaluate(tmc_step *step, double *loss);
+
 /* A checkpoint is a directory, which is replaced atomically. save writes
  * trained parameters, states, moments, the counts of steps and of batches, and
  * the seed; resume reads them back. Parameters that aren't trained keep their

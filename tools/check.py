@@ -538,11 +538,13 @@ def check_golden(tally, build):
     rows_of(tally, "golden", "test/golden/formats.py", build, *tmc, "--planted")
     rows_of(tally, "golden", "test/golden/lora.py", build, *tmc)
     rows_of(tally, "golden", "test/golden/qlora.py", build, *tmc)
+    rows_of(tally, "golden", "test/golden/jsonl.py", build, *tmc)
 
 
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
-    for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"), ("names", "names"):
+    for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"), ("names", "names"), (
+            "evaluation", "evaluation"):
         rows_of(tally, suite, "test/steps/%s.py" % script, build, "--build", build)
     tally.is_left("steps: 50 % and 75 % of the room for 16 and 8 bits; two offloads in micro-batches")
     # The first draw takes as long as all of the share.

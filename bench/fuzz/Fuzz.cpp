@@ -5,14 +5,17 @@
 //                    which a sound archive is made first, since no mutation
 //                    gets by the checksums of a zip file
 //   TMC_FUZZ_INDEX   an index of shards, which lies beside two shards
+//   TMC_FUZZ_LINES   a data file of samples in JSON
 //
-// Whatever it is, reading ends with a model or with one message. A defect
-// that the importer itself reports stops the run, as a crash does. A share of
-// what is imported is kept in the directory of TMC_FUZZ_KEEP: run.py compiles
-// it.
+// Whatever it is, reading ends with a model (data) or with one message. A
+// defect that the importer itself reports stops the run, as a crash does. A
+// share of what is imported is kept in the directory of TMC_FUZZ_KEEP: run.py
+// compiles it.
 
 #ifdef TMC_FUZZ_INDEX
 #include "runtime/step/SafetensorsSet.h"
+#elif defined(TMC_FUZZ_LINES)
+#include "runtime/step/Data.h"
 #else
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
@@ -80,6 +83,64 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (const SafetensorsFile &file : set.files())
     if (s && file.path() != folder + "/one" && file.path() != folder + "/two")
       std::abort();
+  return 0;
+}
+
+#elif defined(TMC_FUZZ_LINES)
+
+static TensorInfo input(const char *name, DType type, int32_t rank,
+                        int64_t limit) {
+  TensorInfo info{};
+  info.name = name;
+  info.type = type;
+  info.rank = rank;
+  for (int32_t i = 0; i < rank; ++i)
+    info.dims[i] = i + 2; // [2, 3, 4]
+  info.role = Role::Batch;
+  info.feed = Feed::Data;
+  info.limit = limit;
+  info.allowIgnore = limit == 100;
+  info.ignore = -100;
+  return info;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const std::string path =
+      "/dev/shm/tmc-fuzz-" + std::to_string(getpid()) + ".jsonl";
+  static const TensorInfo inputs[] = {
+      input("ids", DType::I64, 2, 50), input("labels", DType::I32, 2, 100),
+      input("mask", DType::I1, 2, 0), input("grade", DType::F16, 1, 0),
+      input("box", DType::F32, 3, 0)};
+  put(path, std::string(reinterpret_cast<const char *>(data), size));
+  DataReader reader;
+  Status s = DataReader::create(
+      {{&inputs[0], &inputs[1], &inputs[2], &inputs[3], &inputs[4]}, 2}, {path},
+      reader);
+  const Code code = s.code();
+  if (s)
+    s = reader.setShuffle(size);
+  // Lines that were read once are read again: two epochs and a step.
+  for (int64_t i = 0; s && i <= 2 * reader.stepsPerEpoch(); ++i)
+    s = reader.next([](const TensorInfo &info, const char *row, int64_t bytes) {
+      // Numbers are in their ranges.
+      for (int64_t k = 0; info.limit && k < info.elements(); ++k) {
+        int64_t value = 0;
+        std::memcpy(&value, row + k * sizeOf(info.type),
+                    size_t(sizeOf(info.type)));
+        if (info.type == DType::I32)
+          value = int32_t(value);
+        if ((value < 0 || value >= info.limit) &&
+            !(info.allowIgnore && value == info.ignore))
+          std::abort();
+      }
+      return bytes == info.bytes() ? Status::ok()
+                                   : Status(Code::Defect, "bytes");
+    });
+  unlink(path.c_str());
+  if (code == Code::Ok ? !s : code != Code::BadInput) {
+    std::fprintf(stderr, "code %d: %s\n", int(s.code()), s.message().c_str());
+    std::abort();
+  }
   return 0;
 }
 

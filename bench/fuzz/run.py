@@ -30,13 +30,18 @@ READERS = dict(
     onnx=["frontends/onnx/Wire.cpp", "frontends/onnx/Model.cpp", "frontends/onnx/Importer.cpp", "frontends/SafeFile.cpp"],
     torch=["frontends/torch/Archive.cpp", "frontends/torch/Program.cpp", "frontends/torch/Blocks.cpp", "frontends/torch/Importer.cpp",
            "frontends/SafeFile.cpp"],
-    index=["runtime/step/SafetensorsSet.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"])
+    index=["runtime/step/SafetensorsSet.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
+    lines=["runtime/step/JsonLines.cpp", "runtime/step/Data.cpp", "runtime/step/DataFile.cpp", "runtime/step/DataSource.cpp",
+           "runtime/step/Labels.cpp", "runtime/step/DataPaths.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"])
 # Larger seeds make slow runs: a program is parsed, imported and verified whole.
-MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000, index=4_000)
+MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000, index=4_000, lines=4_000)
 # Indices of shards, of tensors a and b.
 INDICES = [b'{"weight_map": {"a": "one", "b": "two"}}',
            b'{"metadata": {"total_size": 8, "more": [1.5e-3, null, {"x": "\\ud83d\\ude00"}]}, "weight_map": {"a": "one", "b": "two"}}',
            b'{"weight_map": {"a": "one"}}', b'{"weight_map": {"a": "../one"}}']
+# Samples of inputs [2, 3], [2, 3], [2, 3], [2] and [2, 3, 4] (Fuzz.cpp).
+LINES = [b'{"ids": [1, 2, 3], "labels": [-100, 2, 3], "mask": [1, 1, 1], "grade": -1.5e2, "box": [[1,2,3,4],[5,6,7,8],[9,0.5,1e-3,2]]}\n',
+         b'\n{"box":[[1,2,3,4],[5,6,7,8],[9,0,1,2]],"text":{"a":["\\u00e9",null,true]},"ids":[],"labels":[7],"mask":[1],"grade":0}\r\n' * 3]
 # What each integer of a seed becomes: codes of types, sizes and axes, and where arithmetic ends.
 EDGES = [*range(-3, 18), 24, 28, *range(29, 34), 64, 100, 255, 65536, 2**31 - 1, 2**31, 2**62, 2**63 - 1, -2**63]
 # Larger seeds have so many integers that the others would be a small share.
@@ -131,8 +136,8 @@ def one_call(node, values):
 def seeds(kind, folder):
     """The small models of the tests; of archives, the programs in them, too, and of programs each call that is like no other."""
     os.makedirs(folder)
-    if kind == "index":
-        for number, text in enumerate(INDICES):
+    if kind in ("index", "lines"):
+        for number, text in enumerate(INDICES if kind == "index" else LINES):
             with open(os.path.join(folder, "%d.json" % number), "wb") as file:
                 file.write(text)
         return
@@ -248,6 +253,10 @@ def words(kind, build, path):
         with open(path, "w") as file:
             file.writelines('"%s"\n' % word for word in ("weight_map", "metadata", "one", "two", "../", "/dev/", "\\\\u", "\\\\ud83d", ".", "{", "["))
         return
+    if kind == "lines":
+        with open(path, "w") as file:
+            file.writelines('"%s"\n' % word for word in ("ids", "labels", "mask", "grade", "box", "-100", "1e5", "\\\\u", "\\\\ud83d", "null", "{", "[", "]", "\\x0a"))
+        return
     listed = subprocess.run([os.path.join(build, "bin", "tmc-import"), "--operators" if kind == "onnx" else "--torch-operators"],
                             capture_output=True, text=True, check=True).stdout.split()
     listed += ["*/", "/*", "//", "\\\\", "\\\"", "??/", "%s", "\\xe2\\x80\\xae", "\\xe2\\x80\\xa8", "</script>", "..", "int"]  # In names.
@@ -333,7 +342,7 @@ def main():
                 command.append("-max_total_time=%d" % given.seconds)
             command += ["-runs=%d" % given.runs, os.path.join(corpus, "seeds")]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=dict(os.environ, TMC_FUZZ_KEEP=kept))
-            checked, wrong = (0, []) if kind == "index" else check_steps(kind, build, kept, given.steps, keep)
+            checked, wrong = (0, []) if kind in ("index", "lines") else check_steps(kind, build, kept, given.steps, keep)
             stats = dict(line[len("stat::"):].split(":") for line in done.stderr.splitlines() if line.startswith("stat::"))
             covered = [line.split("cov: ")[1].split()[0] for line in done.stderr.splitlines() if "cov: " in line]
             print("%s: %d changed integers, %s runs of seed %d, %s edges of the readers, %s MiB at most, %d steps checked" % (

@@ -2,6 +2,7 @@
 
 #include "compiler/analysis/KernelObject.h"
 #include "compiler/analysis/MemLiveness.h"
+#include "compiler/emit/Evaluation.h"
 #include "compiler/emit/FusedBody.h"
 #include "compiler/emit/FusedPrinter.h"
 #include "compiler/emit/KernelPieces.h"
@@ -130,9 +131,10 @@ std::string pricedAs(mem::ProgramOp program, mem::LaunchOp launch) {
 /// Prints one step.
 class Emitter {
 public:
-  Emitter(ModuleOp module, mem::ProgramOp program, const EmitOptions &options)
-      : module(module), program(program), options(options),
-        liveness(memLiveness(program)) {
+  Emitter(ModuleOp module, mem::ProgramOp program, const Evaluation &evaluation,
+          const EmitOptions &options)
+      : module(module), program(program), evaluation(evaluation),
+        options(options), liveness(memLiveness(program)) {
     for (auto [buffer, span] : llvm::zip(liveness.buffers, liveness.spans))
       spanOf[buffer] = span;
   }
@@ -143,10 +145,11 @@ public:
     std::string body;
     llvm::raw_string_ostream bodyStream(body);
     printBlock(program.getBlock(), bodyStream, 1);
+    std::string evaluated = evaluationText();
     std::string table;
     llvm::raw_string_ostream tableStream(table);
-    printProgramTable(tableStream, program, liveness, kernelOf, priced,
-                      options);
+    printProgramTable(tableStream, program, evaluation, liveness, kernelOf,
+                      priced, options);
     if (failed(printKernelBodies()))
       return failure();
 
@@ -162,7 +165,7 @@ public:
          << "void run(Queues &q, void *kernels) {\n"
          << "  auto &k = *static_cast<Kernels *>(kernels);\n"
          << places() << body << "}\n\n"
-         << table << "} // namespace\n\n"
+         << evaluated << table << "} // namespace\n\n"
          << "extern \"C\" const StepProgram *tmc_step_program() { return "
             "&program; }\n"
          << "const CompiledFor tmc_step_compiled_for = {"
@@ -182,6 +185,7 @@ public:
 private:
   ModuleOp module;
   mem::ProgramOp program;
+  Evaluation evaluation;
   const EmitOptions &options;
   MemLiveness liveness;
   DenseMap<Operation *, MemLiveness::Span> spanOf;
@@ -198,6 +202,9 @@ private:
   /// The functions into which a long step is split.
   std::string parts;
   int64_t partCount = 0;
+  /// The evaluation is printed: nothing observes it, and no launch has a
+  /// number.
+  bool evaluates = false;
   /// The object that runs each launch.
   std::vector<std::string> kernelOf;
   /// Joined launches that aren't printed yet.
@@ -333,6 +340,21 @@ private:
     return text;
   }
 
+  /// The function that evaluates a batch, or "".
+  std::string evaluationText() {
+    if (!evaluation.program)
+      return "";
+    std::string text = "/// The loss alone, without dropout.\n"
+                       "void evaluate(Queues &q, void *kernels) {\n"
+                       "  auto &k = *static_cast<Kernels *>(kernels);\n" +
+                       places();
+    llvm::raw_string_ostream os(text);
+    evaluates = true;
+    printBlock(evaluation.program.getBlock(), os, 1);
+    evaluates = false;
+    return text + "}\n\n";
+  }
+
   /// Splits a long block into functions: a compiler takes more than twice the
   /// time for a function of twice the length.
   void printBlock(Block &block, raw_ostream &os, int depth) {
@@ -430,6 +452,10 @@ private:
 
   void printComment(StringRef name, int64_t instance, ValueRange writes,
                     raw_ostream &os, int depth) {
+    if (evaluates) {
+      os.indent(2 * depth) << "// " << inComment(name) << "\n";
+      return;
+    }
     os.indent(2 * depth) << "// " << moment << " " << inComment(name);
     if (instance > 0)
       os << " (recomputed, " << instance << ")";
@@ -457,13 +483,14 @@ private:
 
   void printCopy(mem::CopyOp copy, raw_ostream &os, int depth) {
     printComment(copy.getOp(), copy.getInstance(), copy.getTarget(), os, depth);
-    kernelOf.push_back("");
+    if (!evaluates)
+      kernelOf.push_back("");
     int64_t bytes = sizeInBytes(copy.getSource().getType());
     os.indent(2 * depth) << "q.copy(" << moment << ", "
                          << literal(copy.getEngine()) << ", "
                          << offset(copy.getTarget()) << ", "
                          << offset(copy.getSource()) << ", " << bytes << ");\n";
-    ++moment;
+    moment += !evaluates;
   }
 
   void printComment(mem::LaunchOp launch, raw_ostream &os, int depth) {
@@ -505,20 +532,23 @@ private:
 
   void printLaunch(mem::LaunchOp launch, raw_ostream &os, int depth) {
     printComment(launch, os, depth);
-    kernelOf.push_back(objectFor(launch));
+    const std::string object = objectFor(launch);
+    if (!evaluates)
+      kernelOf.push_back(object);
     bool onHost = launch.getOnHost();
     os.indent(2 * depth);
     if (onHost)
-      os << "q.onHost(" << moment << ", k." << kernelOf.back() << ", ";
+      os << "q.onHost(" << moment << ", k." << object << ", ";
     else
-      os << "k." << kernelOf.back() << ".run(s, ";
+      os << "k." << object << ".run(s, ";
     os << operands(launch);
     if (launch.getAccumulate())
       os << (launch.getFirstWrites() ? ", i > 0" : ", true");
     os << ");\n";
     if (!onHost)
-      os.indent(2 * depth) << "q.launched(" << moment << ");\n";
-    ++moment;
+      printLaunched(os, depth);
+    else
+      ++moment;
   }
 
   void printFill(mem::FillOp fill, raw_ostream &os, int depth) {
@@ -529,17 +559,27 @@ private:
                      ", .scratchBytes = 0}}");
     if (name.empty())
       name = "fill_" + std::to_string(objectCount["fill"]++);
-    kernelOf.push_back(name);
+    if (!evaluates)
+      kernelOf.push_back(name);
     os.indent(2 * depth) << "k." << name << ".run(s, {}, {"
                          << address(fill.getTarget()) << "}, nullptr);\n";
-    os.indent(2 * depth) << "q.launched(" << moment++ << ");\n";
+    printLaunched(os, depth);
+  }
+
+  void printLaunched(raw_ostream &os, int depth) {
+    if (!evaluates)
+      os.indent(2 * depth) << "q.launched(" << moment++ << ");\n";
   }
 };
 
 } // namespace
 
 FailureOr<StepText> tmc::emitStep(ModuleOp module, const EmitOptions &options) {
-  auto programs = module.getOps<mem::ProgramOp>();
+  // The evaluation's program and kernels are in a copy: the caller's stays.
+  OwningOpRef<ModuleOp> own(cast<ModuleOp>(module->clone()));
+  auto programs = own->getOps<mem::ProgramOp>();
   assert(!programs.empty() && "lowering makes the program");
-  return Emitter(module, *programs.begin(), options).run();
+  mem::ProgramOp program = *programs.begin();
+  const Evaluation evaluation = addEvaluation(*own, program);
+  return Emitter(*own, program, evaluation, options).run();
 }

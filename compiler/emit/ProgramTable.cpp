@@ -125,10 +125,11 @@ SmallVector<Tensor> tensorsIn(mem::BufferOp buffer, DictionaryAttr attrs) {
 class Table {
 public:
   Table(llvm::raw_ostream &os, mem::ProgramOp program,
-        const MemLiveness &liveness, ArrayRef<std::string> kernels,
-        ArrayRef<EmittedObject> objects, const EmitOptions &options)
-      : os(os), program(program), liveness(liveness), kernels(kernels),
-        objects(objects), options(options) {}
+        const Evaluation &evaluation, const MemLiveness &liveness,
+        ArrayRef<std::string> kernels, ArrayRef<EmittedObject> objects,
+        const EmitOptions &options)
+      : os(os), program(program), evaluation(evaluation), liveness(liveness),
+        kernels(kernels), objects(objects), options(options) {}
 
   void print() {
     printTensors();
@@ -136,12 +137,14 @@ public:
     printLaunches();
     printObjects();
     printAlgorithms(os, options.algorithms);
+    printChanged();
     printProgram();
   }
 
 private:
   llvm::raw_ostream &os;
   mem::ProgramOp program;
+  const Evaluation &evaluation;
   const MemLiveness &liveness;
   ArrayRef<std::string> kernels;
   ArrayRef<EmittedObject> objects;
@@ -506,6 +509,35 @@ private:
     return found;
   }
 
+  /// The tensors that an evaluation changes.
+  SmallVector<int64_t> changedTensors() const {
+    SmallVector<int64_t> changed;
+    for (auto [i, tensor] : llvm::enumerate(tensors))
+      if (llvm::is_contained(evaluation.changed, tensor.buffer))
+        changed.push_back(int64_t(i));
+    return changed;
+  }
+
+  void printChanged() {
+    const SmallVector<int64_t> changed = changedTensors();
+    if (changed.empty() || !evaluation.program)
+      return;
+    os << "const int64_t changedByEvaluation[] = {";
+    llvm::interleaveComma(changed, os);
+    os << "};\n\n";
+  }
+
+  std::string evaluationFields() const {
+    if (!evaluation.program)
+      return "    .noEvaluation = " + cppString(evaluation.why) + ",\n";
+    const size_t changed = changedTensors().size();
+    return "    .evaluate = evaluate,\n" +
+           (changed ? "    .changedByEvaluation = changedByEvaluation, "
+                      ".changedByEvaluationCount = " +
+                          std::to_string(changed) + ",\n"
+                    : std::string());
+  }
+
   void printProgram() {
     PlanRecord plan = PlanRecord::of(program).value_or(PlanRecord());
     int64_t loss = -1, norm = -1, scale = -1, count = -1, saturations = -1,
@@ -568,7 +600,8 @@ private:
           "Kernels); },\n"
        << "    .destroyKernels = [](void *k) { delete static_cast<Kernels "
           "*>(k); },\n"
-       << "    .visitKernels = visitKernels,\n    .run = run,\n};\n\n";
+       << "    .visitKernels = visitKernels,\n    .run = run,\n"
+       << evaluationFields() << "};\n\n";
   }
 };
 
@@ -592,11 +625,12 @@ std::string tmc::literal(const PerSpace<int64_t> &numbers) {
 }
 
 void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
+                            const Evaluation &evaluation,
                             const MemLiveness &liveness,
                             ArrayRef<std::string> kernels,
                             ArrayRef<EmittedObject> objects,
                             const EmitOptions &options) {
-  Table(os, program, liveness, kernels, objects, options).print();
+  Table(os, program, evaluation, liveness, kernels, objects, options).print();
 }
 
 /// Calls `visit` with the name and type of each tensor, and whether a

@@ -5,6 +5,7 @@
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/Emit.h"
+#include "compiler/emit/Evaluation.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -26,6 +27,7 @@ struct EmittedObject {
 /// `objects` and `program` (see runtime/step/Program.h). `kernels` names the
 /// object of each launch.
 void printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
+                       const Evaluation &evaluation,
                        const MemLiveness &liveness,
                        llvm::ArrayRef<std::string> kernels,
                        llvm::ArrayRef<EmittedObject> objects,

@@ -41,6 +41,7 @@ constexpr Function kFunctions[] = {
     {"void", "step_set_learning_rate", "tmc_step *step, double learning_rate",
      "step, learning_rate"},
     {"int", "step_run", "tmc_step *step, double *loss", "step, loss"},
+    {"int", "step_evaluate", "tmc_step *step, double *loss", "step, loss"},
     {"int", "step_save", "tmc_step *step, const char *directory",
      "step, directory"},
     {"int", "step_save_weights",

@@ -293,9 +293,9 @@ private:
     for (const TensorInfo &info : inputs)
       wanted.inputs.push_back(&info);
     reader.emplace();
-    if (Status s = DataReader::create(wanted, options.data, *reader,
-                                      /*needsAll=*/false);
-        !s)
+    DataOptions some;
+    some.needsAll = false;
+    if (Status s = DataReader::create(wanted, options.data, *reader, some); !s)
       return failureOf(s);
     return {};
   }

@@ -175,6 +175,22 @@ class StepTest(unittest.TestCase):
         self.assertEqual(first(**batch), second(**batch))
         self.assertEqual(first(), second(**batch))
 
+    def test_an_evaluation_changes_nothing(self) -> None:
+        first, second = self.open(), self.open()
+        for step in (first, second):
+            step.init_random(5)
+        other = {"image": digits()["image"][::-1].copy(), "label": digits()["label"]}
+        for _ in range(3):
+            foretold = first.evaluate(**digits())
+            self.assertNotEqual(first.evaluate(**other), foretold)
+            self.assertEqual(first(**digits()), foretold)
+            self.assertEqual(second(**digits()), foretold)
+        self.assertEqual(first.statistics.steps, 3)
+        for name in first.tensors:
+            np.testing.assert_array_equal(first.tensors[name], second.tensors[name])
+        with self.assertRaises(tmc.BadInputError):
+            first.evaluate(label=np.full(32, 10))
+
     def test_a_label_outside_of_the_range(self) -> None:
         step, batch = self.open(), digits()
         step.init_random(1)

@@ -114,6 +114,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "step_read": (c_int, [c_void_p, c_char_p, c_void_p, c_int64]),
     "step_set_learning_rate": (None, [c_void_p, c_double]),
     "step_run": (c_int, [c_void_p, ctypes.POINTER(c_double)]),
+    "step_evaluate": (c_int, [c_void_p, ctypes.POINTER(c_double)]),
     "step_save": (c_int, [c_void_p, c_char_p]),
     "step_save_weights": (c_int, [c_void_p, c_char_p, c_char_p]),
     "step_resume": (c_int, [c_void_p, c_char_p]),

@@ -281,6 +281,20 @@ class Step:
         Raises BadInputError, with all that is wrong with the batch, before anything is changed.
         Integers outside of the model's range (tokens, labels) are a BadInputError as well.
         """
+        return self._loss_of("step_run", batch)
+
+    def evaluate(self, **batch: object) -> float:
+        """The loss of a batch without dropout, as `__call__` takes it. Nothing is trained, and
+        later steps have the same bits as without the evaluation. Normalizations over the batch take
+        its own statistics.
+
+        Raises what `__call__` raises, and UnsupportedError where the forward pass draws random
+        numbers in another way than dropout.
+        """
+        return self._loss_of("step_evaluate", batch)
+
+    def _loss_of(self, function: str, batch: dict[str, object]) -> float:
+        """Checks and writes a batch, and calls a function that gives its loss."""
         ready: dict[str, Array] = {}
         faults: list[str] = []
         for name, value in batch.items():
@@ -310,7 +324,7 @@ class Step:
         with self._lock:
             for name, storage in ready.items():
                 self._write(name, storage)
-            self._call("step_run", ctypes.byref(loss))
+            self._call(function, ctypes.byref(loss))
         return loss.value
 
     @property

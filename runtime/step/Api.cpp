@@ -189,6 +189,16 @@ int tmc_step_run(tmc_step *step, double *loss) {
   });
 }
 
+int tmc_step_evaluate(tmc_step *step, double *loss) {
+  return guarded([&] {
+    double value = 0;
+    tmc::Status status = tmc::evaluate(*step->step, value);
+    if (status && loss)
+      *loss = value;
+    return status;
+  });
+}
+
 int tmc_step_save(tmc_step *step, const char *directory) {
   return guarded([&] { return step->step->save(directory); });
 }

@@ -15,12 +15,22 @@ struct Flag {
 };
 constexpr Flag kFlags[] = {
     {"--data", "FILE|NAME=FILE",
-     "tokens (FILE:u16, FILE:u32, llm.c's, LLM.Q's), .npy or\n"
-     "                          .safetensors; NAME=FILE+1: one token further "
-     "on;\n"
+     "tokens (FILE:u16, FILE:u32, llm.c's, LLM.Q's), .npy,\n"
+     "                          .safetensors or .jsonl; several (A,B), or a "
+     "glob;\n"
+     "                          NAME=FILE+1: one token further on;\n"
      "                          NAME=FILE*SCALE+SHIFT: floats of a picture's "
      "bytes"},
+    {"--pad-id", "N",
+     "the token that fills up short rows of a .jsonl (default 0)"},
+    {"--shuffle", "SEED", "a random order of the samples in each epoch"},
+    {"--eval", "FILE|NAME=FILE",
+     "print the loss over this data, as --data, at the end"},
+    {"--eval-every", "N", "and after every N steps"},
     {"--steps", "N", "training steps to take now"},
+    {"--epochs", "N",
+     "train up to the end of the Nth pass over the data; beside\n"
+     "                          --steps: up to the end that comes first"},
     {"--lr", "X", "learning rate (default 0.001)"},
     {"--lr-schedule", "SPEC",
      "constant, linear or cosine, then "
@@ -126,8 +136,43 @@ Status byteNumber(const std::string &flag, const std::string &text,
 
 /// Flags whose value doesn't show that they were given.
 struct GivenFlags {
-  bool weights = false, steps = false;
+  bool weights = false;
 };
+
+/// An epoch is a word of 32 bits in the order of samples.
+constexpr uint64_t kMostEpochs = UINT32_MAX;
+
+bool isDataFlag(const std::string &name) {
+  for (const char *known : {"--data", "--eval", "--eval-every", "--epochs",
+                            "--shuffle", "--pad-id"})
+    if (name == known)
+      return true;
+  return false;
+}
+
+/// Sets the value of a flag of the data; `number`: the value, where it is one.
+Status setDataFlag(const std::string &name, const std::string &value,
+                   uint64_t number, Arguments &parsed) {
+  if (name == "--data") {
+    parsed.data.push_back(value);
+  } else if (name == "--epochs") {
+    if (number < 1 || number > kMostEpochs)
+      return usage("--epochs takes a number from 1 to " +
+                   std::to_string(kMostEpochs) + ", not '" + value + "'");
+    parsed.epochs = int64_t(number);
+  } else if (name == "--shuffle") {
+    parsed.shuffle = number;
+  } else if (name == "--pad-id") {
+    if (number > uint64_t(INT32_MAX))
+      return usage("--pad-id is too large");
+    parsed.padId = int64_t(number);
+  } else if (name == "--eval") {
+    parsed.evaluation.push_back(value);
+  } else if (name == "--eval-every") {
+    parsed.evaluateEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
+  }
+  return Status::ok();
+}
 
 /// Sets the value of one known flag. `inlineValue`: it was written as
 /// --flag=value.
@@ -135,16 +180,16 @@ Status setFlag(const std::string &name, const std::string &value,
                bool inlineValue, Arguments &parsed, GivenFlags &given) {
   uint64_t number = 0;
   if (name == "--steps" || name == "--save-every" || name == "--threads" ||
-      name == "--host-threads" || name == "--seed")
+      name == "--host-threads" || name == "--seed" || name == "--epochs" ||
+      name == "--shuffle" || name == "--pad-id" || name == "--eval-every")
     if (Status s = wholeNumber(name, value, number); !s)
       return s;
-  if (name == "--data") {
-    parsed.data.push_back(value);
-  } else if (name == "--steps") {
+  if (isDataFlag(name))
+    return setDataFlag(name, value, number, parsed);
+  if (name == "--steps") {
     if (number > uint64_t(INT64_MAX / 2))
       return usage("--steps is too large");
     parsed.steps = int64_t(number);
-    given.steps = true;
   } else if (name == "--save-every") {
     parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
   } else if (name == "--threads" || name == "--host-threads") {
@@ -237,12 +282,17 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
   if (!parsed.resume.empty() && parsed.seed)
     return usage("--seed can't be given with --resume: the checkpoint has the "
                  "seed");
-  if (!given.steps)
-    return usage("--steps is missing");
+  if (resumes && parsed.shuffle)
+    return usage("--shuffle can't be given with --resume: the checkpoint has "
+                 "the order of the samples");
+  if (!parsed.steps && !parsed.epochs)
+    return usage("--steps or --epochs is missing");
   if (parsed.data.empty())
     return usage("--data is missing");
   if (parsed.saveEvery && parsed.save.empty() && parsed.saveAdapter.empty())
     return usage("--save-every needs --save");
+  if (parsed.evaluateEvery && parsed.evaluation.empty())
+    return usage("--eval-every needs --eval");
   if (parsed.saveWeights && parsed.save.empty())
     return usage("--save-weights needs --save");
   return Status::ok();
@@ -303,9 +353,10 @@ Status parseArguments(const std::vector<std::string> &arguments,
 }
 
 std::string helpText(const std::string &program, const StepProgram &step) {
-  std::string text = "usage: " + program +
-                     " --data FILE --steps N [flags]\n\ntrains a compiled "
-                     "step\n\n";
+  std::string text =
+      "usage: " + program +
+      " --data FILE --steps N | --epochs N [flags]\n\ntrains a compiled "
+      "step\n\n";
   for (const Flag &flag : kFlags) {
     std::string left = std::string("  ") + flag.name;
     if (flag.value)

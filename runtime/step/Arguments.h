@@ -20,8 +20,11 @@
 namespace tmc {
 
 struct Arguments {
-  std::vector<std::string> data;
-  int64_t steps = 0;
+  std::vector<std::string> data, evaluation; // of --data, of --eval
+  int64_t evaluateEvery = 0;                 // steps; 0: at the end only
+  std::optional<int64_t> steps, epochs;
+  std::optional<uint64_t> shuffle; // none: the order of the files
+  int64_t padId = 0;
   double rate = 1e-3;
   Schedule schedule;
   std::string weights;

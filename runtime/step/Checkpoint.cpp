@@ -34,6 +34,9 @@ constexpr size_t kSumDigits = 16;
 /// For each parameter that isn't trained, a line with the sum of samples of its
 /// bytes, a blank and its name.
 constexpr const char *kBaseKey = "base";
+/// The samples of an epoch, and the seed of a random order.
+constexpr const char *kSamplesKey = "data_samples";
+constexpr const char *kShuffleKey = "data_shuffle";
 
 /// The largest count of steps or batches in a checkpoint: no run takes as many,
 /// and a double is exact up to here.
@@ -321,7 +324,7 @@ Status values::checkSum(const SafetensorsFile &file) {
   return sum.digits() == of(kSumKey) ? Status::ok() : damaged();
 }
 
-Status Step::save(const std::string &directory) {
+Status Step::save(const std::string &directory, const DataOrder &order) {
   if (!lost_)
     return lost_;
   if (!checkParams(program_, given_))
@@ -340,6 +343,10 @@ Status Step::save(const std::string &directory) {
                        {"step", std::to_string(steps_)},
                        {"seed", std::to_string(options_.seed)},
                        {"data_position", std::to_string(batches_)}};
+  if (order.samples)
+    contents.metadata[kSamplesKey] = std::to_string(order.samples);
+  if (order.shuffle)
+    contents.metadata[kShuffleKey] = std::to_string(*order.shuffle);
   if (program_.skipsNonFinite)
     contents.metadata["skipped_steps"] = std::to_string(skipped_);
   if (!base.empty())
@@ -508,7 +515,8 @@ Status Step::saveWeights(const std::string &directory,
   return writeFile(homes(), directory, kModelFile, contents);
 }
 
-Status Step::resume(const std::string &directory, const std::string &beside) {
+Status Step::resume(const std::string &directory, const std::string &beside,
+                    DataOrder *order) {
   SafetensorsFile file;
   const std::string path = directory + "/" + kCheckpointFile;
   if (Status s = SafetensorsFile::open(path, file); !s)
@@ -552,6 +560,12 @@ Status Step::resume(const std::string &directory, const std::string &beside) {
     return {Code::BadInput, "'" + path + "' has no sound step and seed"};
   if (!number("data_position", batches) || batches > kMostSteps)
     return {Code::BadInput, "'" + path + "' has no sound position of the data"};
+  uint64_t samples = 0, shuffle = 0;
+  const bool isShuffled = !meta(kShuffleKey).empty();
+  if ((!meta(kSamplesKey).empty() &&
+       (!number(kSamplesKey, samples) || samples > kMostSteps)) ||
+      (isShuffled && !number(kShuffleKey, shuffle)))
+    return {Code::BadInput, "'" + path + "' has no sound order of the data"};
   if (program_.skipsNonFinite && !meta("skipped_steps").empty() &&
       (!number("skipped_steps", skipped) || skipped > step))
     return {Code::BadInput,
@@ -580,6 +594,12 @@ Status Step::resume(const std::string &directory, const std::string &beside) {
   steps_ = int64_t(step);
   batches_ = int64_t(batches);
   skipped_ = int64_t(skipped);
+  if (order) {
+    order->samples = int64_t(samples);
+    order->shuffle = std::nullopt;
+    if (isShuffled)
+      order->shuffle = shuffle;
+  }
   options_.seed = seed;
   return finishValues();
 }

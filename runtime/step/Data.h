@@ -1,28 +1,46 @@
 //===- Data.h - the data of a trainer's steps -------------------*- C++ -*-===//
 //
-// Reads batches from files (DataFile.h) in order, and begins again at the end:
+// Reads batches from files (DataFile.h, JsonLines.h), epoch after epoch:
 //
 //     --data FILE          every token-shaped integer input
 //     --data NAME=FILE     one input
 //     --data NAME=FILE+1   the same tokens, shifted by one (targets)
 //     --data NAME=FILE*0.00392157-0.5   floats, multiplied and shifted
+//     --data FILE.jsonl    every input that has no other data
 //
-// A one-dimensional array of tokens is a stream: a batch of B x T takes the
-// next B * T of them, sample after sample. An array of the same shape as an
-// input without a batch dimension is the same in each step. Any other array has
-// its samples along its first dimension.
+// FILE may be a list or a glob (DataPaths.h). Its files are one stream.
 //
-// The position is one number, the count of batches; a checkpoint keeps it.
+// A one-dimensional array of tokens is a stream: a sample of an input [B, T]
+// takes the next T of them. An array of the same shape as an input without a
+// batch dimension is the same in each step. Any other array has its samples
+// along its first dimension.
+//
+// An epoch takes each sample once, in the order of the files or in a random one
+// (Permutation.h). If the samples aren't a multiple of the batch, the last
+// batch is short:
+//
+//     10 samples, batches of 4:   0 1 2 3   4 5 6 7   8 9 0' 1'
+//
+// A sample with ' stands there a second time, and all its labels have the value
+// that the loss leaves out. So a mean over labels is one over the real samples.
+// The copies have real values, because batch statistics see them. A model
+// without such labels leaves the samples of a short batch out.
+//
+// The position is one number, the count of batches. A checkpoint keeps it, and
+// the seed of the order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_DATA_H
 #define TMC_RUNTIME_STEP_DATA_H
 
-#include "runtime/step/DataFile.h"
+#include "runtime/step/DataSource.h"
+#include "runtime/step/JsonLines.h"
+#include "runtime/step/Permutation.h"
 #include "runtime/step/Program.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,16 +54,30 @@ struct DataInputs {
   static DataInputs of(const StepProgram &program);
 };
 
+struct DataOptions {
+  /// An input without data is an error.
+  bool needsAll = true;
+  /// Fills up short rows of inputs that have no labels, in JSON lines.
+  int64_t padding = 0;
+};
+
 class DataReader {
 public:
   /// Opens the files of the `--data` values and matches them to the inputs.
-  /// With `needsAll`, an input without data is an error.
+  /// Parses all JSON lines.
   static Status create(const DataInputs &inputs,
                        const std::vector<std::string> &specs,
-                       DataReader &reader, bool needsAll = true);
+                       DataReader &reader, const DataOptions &options = {});
+
+  /// Sets a random order of samples in each epoch; none: the files' order.
+  /// Code::Usage if an input doesn't come by samples.
+  Status setShuffle(std::optional<uint64_t> seed);
+  std::optional<uint64_t> shuffle() const { return shuffle_; }
 
   /// A likely mistake in the data, or "": the labels are the tokens themselves.
   std::string warning() const;
+  /// "1000 samples, 63 steps an epoch (the last one has 8 of 16 samples)".
+  std::string summary() const;
 
   /// Takes the whole tensor of one input, in its own type.
   using Writer =
@@ -53,32 +85,52 @@ public:
   /// Gives the next batch of each input to `write`.
   Status next(const Writer &write);
 
+  /// The labels of the last batch that count, or its samples where no input has
+  /// labels: the weight of its loss in a mean over batches.
+  int64_t weight() const;
+
   /// If no label of the last batch of next() counts, a sentence that says so;
   /// else "".
   std::string withoutLabels() const;
 
   int64_t position() const { return position_; }
   void setPosition(int64_t position) { position_ = position; }
-  /// Batches from the start of the shortest file to its end.
-  int64_t batchesPerEpoch() const { return batchesPerEpoch_; }
+  /// Samples of the shortest source that an epoch takes.
+  int64_t samples() const { return samples_; }
+  int64_t stepsPerEpoch() const { return stepsPerEpoch_; }
 
 private:
-  struct Source {
-    const TensorInfo *input;
-    DataSpec spec;
-    DataFile file;
-    bool isStream = false;
-    bool isFixed = false; // the same in each step
-    int64_t perBatch = 0; // elements
-    int64_t first = 0;    // first element of the last batch
-    std::vector<char> raw, buffer;
+  /// Inputs that one set of JSON lines feeds.
+  struct Lines {
+    JsonLines lines;
+    std::vector<JsonColumn> columns;
+    std::vector<DataSource *> sources;
   };
-  static Status fit(Source &source, int64_t samplesPerStep, int64_t &batches);
-  static Status readBatch(Source &source);
-  static std::string place(const Source &source);
 
-  std::vector<std::unique_ptr<Source>> sources_;
-  int64_t position_ = 0, batchesPerEpoch_ = 0;
+  Status open(const DataInputs &inputs, const std::vector<std::string> &specs);
+  Status feed(const std::vector<const TensorInfo *> &inputs,
+              const DataSpec &spec);
+  bool isTaken(const TensorInfo *input) const;
+  Status startEpochs(const DataInputs &inputs, const DataOptions &options);
+  Status fitLines(Lines &lines, const DataInputs &inputs,
+                  const DataOptions &options) const;
+  void choose();
+  Status readSource(DataSource &source) const;
+  Status readLines(Lines &lines) const;
+  std::string listed(const std::function<std::string(int64_t)> &name) const;
+  std::string place(const DataSource &source) const;
+
+  std::vector<std::unique_ptr<DataSource>> sources_;
+  std::vector<std::unique_ptr<Lines>> lines_;
+  int64_t position_ = 0, samplesPerStep_ = 1, samples_ = 0, stepsPerEpoch_ = 0;
+  int64_t leftOut_ = 0;       // samples of a short batch, in each epoch
+  bool fillsBatches_ = false; // by copies
+  bool bySamples_ = true;     // all inputs that aren't fixed
+  std::optional<uint64_t> shuffle_;
+  std::optional<Permutation> order_; // of orderEpoch_
+  int64_t orderEpoch_ = -1;
+  std::vector<int64_t> chosen_; // the samples of the last batch
+  int64_t realSamples_ = 0;     // in it; the others are copies
 };
 
 } // namespace tmc

@@ -125,6 +125,12 @@ bool isText(const std::string &head) {
   return !head.empty();
 }
 
+/// The first character that isn't blank, or 0.
+char firstOf(const std::string &head) {
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  return first == std::string::npos ? '\0' : head[first];
+}
+
 /// The kind of a file that isn't data, and advice for the user; "": unknown.
 struct Refusal {
   std::string what, advice;
@@ -144,9 +150,8 @@ Refusal refusalOf(const std::string &head, char last) {
     return {"a pickle", kArrays};
   if (!isText(head))
     return {};
-  const size_t first = head.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && (head[first] == '{' || head[first] == '['))
-    return {"JSON", kTokens};
+  if (firstOf(head) == '[')
+    return {"JSON", "a .jsonl with a sample's object in each line is"};
   return {"text", kTokens};
 }
 
@@ -397,6 +402,20 @@ Status DataFile::openRaw(const DataSpec &spec) {
   array_.isUnsigned = size == 4;
   array_.shape = {bytes / size};
   array_.begin = 0;
+  return Status::ok();
+}
+
+Status isJsonLines(const std::string &path, const DataSpec &spec, bool &isOne) {
+  isOne = endsWith(path, ".jsonl");
+  if (isOne || spec.raw)
+    return Status::ok();
+  MappedFile file;
+  if (Status s = MappedFile::open(path, file); !s)
+    return s;
+  std::string head(size_t(std::min(file.bytes(), kHeadBytes)), '\0');
+  if (Status s = file.read(0, head.data(), int64_t(head.size())); !s)
+    return s;
+  isOne = firstOf(head) == '{' && isText(head);
   return Status::ok();
 }
 

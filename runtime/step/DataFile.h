@@ -8,7 +8,8 @@
 //     .safetensors                   named arrays
 //     20240520, 20240801 (llm.c)     tokens, u16 and u32
 //     "BIN.TOK\n" (LLM.Q)            tokens, u32
-//     Parquet, Arrow, zip, JSON, ..  refused by its name
+//     text, '{' first                a sample a line (JsonLines.h)
+//     Parquet, Arrow, zip, text, ..  refused by its name
 //     none of these                  tokens, if the name or the user says so:
 //                                    FILE:u16, FILE:u32, *.u16.bin, *.u32.bin,
 //                                    or *.bin (u16)
@@ -81,6 +82,10 @@ private:
   MappedFile file_;
   ArrayView array_;
 };
+
+/// Whether a file holds samples in JSON, one a line: by its name, *.jsonl, or
+/// by its first bytes.
+Status isJsonLines(const std::string &path, const DataSpec &spec, bool &isOne);
 
 /// Converts `count` elements of an array to the type of an input. Fails if a
 /// value doesn't fit that type; the message begins with "element N", where N

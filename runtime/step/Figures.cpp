@@ -47,6 +47,17 @@ double Figures::number(Figure figure) const {
              : double(std::bit_cast<float>(uint32_t(bits)));
 }
 
+Status Figures::readLoss(const Homes &homes, double &loss) const {
+  const TensorInfo &tensor = *tensorOf(Loss);
+  uint64_t bits = 0;
+  if (Status s = homes.read(tensor, 0, &bits, sizeOf(tensor.type)); !s)
+    return s;
+  loss = tensor.type == DType::F64
+             ? std::bit_cast<double>(bits)
+             : double(std::bit_cast<float>(uint32_t(bits)));
+  return Status::ok();
+}
+
 int64_t Figures::count(Figure figure, const Homes &homes) const {
   if (isCurrent_)
     return int64_t(numbers_[figure].bits);

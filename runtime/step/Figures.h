@@ -29,6 +29,9 @@ public:
   void forget() { isCurrent_ = false; }
 
   bool has(Figure figure) const { return tensorOf(figure); }
+  /// Reads the loss as it is now; the other numbers stay those of the last
+  /// step.
+  Status readLoss(const Homes &homes, double &loss) const;
   /// The last step's; NaN if the program has none.
   double number(Figure figure) const;
   /// The count in the values as they are now; the program must have it.

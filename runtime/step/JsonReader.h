@@ -1,9 +1,9 @@
 //===- JsonReader.h - JSON of other programs' files -------------*- C++ -*-===//
 //
 // The words of JSON, for readers of one kind of file each: the headers of
-// safetensors files and the indices of shards. Such a reader says which values
-// it expects; a value of no interest is skipped. Nothing is kept in memory but
-// what the reader takes.
+// safetensors files, the indices of shards, and lines of samples. Such a reader
+// says which values it expects; a value of no interest is skipped. Nothing is
+// kept in memory but what the reader takes.
 //
 //     JsonReader at(text, "index");
 //     if (!at.expect('{') || !at.string(key) || ...)
@@ -19,7 +19,6 @@
 #include "runtime/kernels/Names.h"
 
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -34,13 +33,26 @@ public:
       : at_(text.data()), begin_(at_), end_(at_ + text.size()), whole_(whole) {}
 
   /// Always false.
-  bool fail(const std::string &why) {
-    if (error_.empty())
-      error_ = why + " (at byte " + std::to_string(at_ - begin_) + " of the " +
-               whole_ + ")";
+  bool fail(const std::string &why) { return failAt(at_ - begin_, why); }
+  /// The same for a failure at another byte of the text.
+  bool failAt(int64_t at, const std::string &why) {
+    if (error_.empty()) {
+      reason_ = why;
+      failedAt_ = at;
+      error_ =
+          why + " (at byte " + std::to_string(at) + " of the " + whole_ + ")";
+    }
     return false;
   }
   const std::string &error() const { return error_; }
+  /// The error without its place, and its place in bytes.
+  const std::string &reason() const { return reason_; }
+  int64_t failedAt() const { return failedAt_; }
+  /// The byte at which the next word begins.
+  int64_t position() {
+    blanks();
+    return at_ - begin_;
+  }
 
   /// True if `c` comes next; then it is read.
   bool accept(char c) {
@@ -89,7 +101,9 @@ public:
   }
   /// A non-negative whole number.
   bool integer(int64_t &out);
-  /// A number.
+  /// A whole number of either sign, without a fraction or an exponent.
+  bool whole(int64_t &out);
+  /// A finite number.
   bool number(double &out);
   /// Reads a value of any kind as its text.
   bool raw(std::string_view &out) {
@@ -112,9 +126,11 @@ private:
   bool codeUnit(uint32_t &code);
   bool escaped(std::string &out);
   bool skipPlain();
+  const char *numberEnd(bool isWhole) const;
 
   const char *at_, *begin_, *end_, *whole_;
-  std::string error_;
+  std::string error_, reason_;
+  int64_t failedAt_ = 0;
 };
 
 //===----------------------------------------------------------------------===//
@@ -197,12 +213,58 @@ inline bool JsonReader::integer(int64_t &out) {
   return at_ != start || fail("a non-negative whole number expected");
 }
 
+/// The end of the number that begins here, by JSON's grammar; null if none
+/// does. A whole number ends before a fraction or an exponent.
+inline const char *JsonReader::numberEnd(bool isWhole) const {
+  const char *at = at_;
+  auto digits = [&] {
+    const char *start = at;
+    while (at < end_ && *at >= '0' && *at <= '9')
+      ++at;
+    return at != start;
+  };
+  if (at < end_ && *at == '-')
+    ++at;
+  const bool isZero = at < end_ && *at == '0';
+  if (isZero)
+    ++at;
+  else if (!digits())
+    return nullptr;
+  if (isWhole)
+    return at;
+  if (at < end_ && *at == '.' && (++at, !digits()))
+    return nullptr;
+  if (at < end_ && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (at < end_ && (*at == '+' || *at == '-'))
+      ++at;
+    if (!digits())
+      return nullptr;
+  }
+  return at;
+}
+
+inline bool JsonReader::whole(int64_t &out) {
+  blanks();
+  const char *last = numberEnd(/*isWhole=*/true);
+  if (!last || (last < end_ && (*last == '.' || *last == 'e' || *last == 'E' ||
+                                (*last >= '0' && *last <= '9'))))
+    return fail("a whole number expected");
+  if (std::from_chars(at_, last, out).ec != std::errc())
+    return fail("a number that is too large");
+  at_ = last;
+  return true;
+}
+
 inline bool JsonReader::number(double &out) {
   blanks();
-  const auto [end, error] = std::from_chars(at_, end_, out);
-  if (error != std::errc() || !std::isfinite(out))
+  const char *last = numberEnd(/*isWhole=*/false);
+  if (!last)
     return fail("a number expected");
-  at_ = end;
+  const auto [end, error] = std::from_chars(at_, last, out);
+  if (error != std::errc() || end != last)
+    return fail("a number that a double can't hold");
+  at_ = last;
   return true;
 }
 

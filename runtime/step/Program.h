@@ -247,6 +247,13 @@ struct StepProgram {
                                      Kernel &kernel));
   /// Queues one whole step: the same work each time (StepRecorder.h).
   void (*run)(Queues &queues, void *kernels);
+  /// Queues the work of a step up to its loss, without dropout; null: the step
+  /// can't do that, for the reason `noEvaluation`. It changes the tensors
+  /// `changedByEvaluation`, indices into tensors, which are kept between steps.
+  void (*evaluate)(Queues &queues, void *kernels) = nullptr;
+  const char *noEvaluation = "";
+  const int64_t *changedByEvaluation = nullptr;
+  int64_t changedByEvaluationCount = 0;
 };
 
 } // namespace tmc

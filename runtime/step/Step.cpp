@@ -179,7 +179,7 @@ static Status checkRange(const TensorInfo &tensor, const void *data) {
   return Status::ok();
 }
 
-static Status faultOf(const IndexFault &fault) {
+Status faultOf(const IndexFault &fault) {
   return {Code::BadInput, "an index is " + std::to_string(fault.value) +
                               " in row " + std::to_string(fault.row) +
                               ", outside [0, " + std::to_string(fault.limit) +

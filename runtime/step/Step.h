@@ -51,6 +51,12 @@ struct StepOptions {
   SwapFileOptions file;
 };
 
+/// The samples of the data behind a position, for checkpoints.
+struct DataOrder {
+  int64_t samples = 0;             // of an epoch; 0: unknown
+  std::optional<uint64_t> shuffle; // the seed; none: the order of the files
+};
+
 struct StepStatistics {
   PerSpace<int64_t> arenaBytes, highWaterBytes;
   int64_t allocations = -1;            // over 1 KiB in the last step
@@ -102,7 +108,7 @@ public:
   /// checksum. Of the latter parameters, the base, it has names and samples. If
   /// a tensor is finite in the existing file but not in the step, fails with
   /// Code::BadInput and touches no file.
-  Status save(const std::string &directory);
+  Status save(const std::string &directory, const DataOrder &order = {});
   /// Writes the model to `directory`/model.safetensors: parameters and states
   /// under all their names, floats in `type` (F32, BF16 or F16), rounded to
   /// nearest, or in the step's types. Adds the tensors of the file `beside`
@@ -114,8 +120,9 @@ public:
                      const std::string &beside = "");
   /// Goes on from a checkpoint. Parameters that aren't trained keep their
   /// values or come from the file `beside`; fails if a checkpoint of another
-  /// base was written.
-  Status resume(const std::string &directory, const std::string &beside = "");
+  /// base was written. `order`, if it isn't null, gets the order of the data.
+  Status resume(const std::string &directory, const std::string &beside = "",
+                DataOrder *order = nullptr);
 
   /// The number of batches run, including those of resumed runs: the position
   /// in the data.
@@ -133,6 +140,7 @@ public:
   Homes homes() const { return Homes(*device_, file_.get()); }
 
 private:
+  friend Status evaluate(Step &step, double &loss);
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
@@ -167,6 +175,15 @@ private:
   mutable PerSpace<int64_t> highWater_;
   mutable int64_t highWaterSteps_ = -1;
 };
+
+/// Computes the loss of the inputs that were written, without dropout, in the
+/// step's arena. Nothing that a later step reads is changed, except for the
+/// fed inputs, which are written before each step. Batch statistics are those
+/// of the batch. Code::Unsupported if the program can't do it.
+Status evaluate(Step &step, double &loss);
+
+/// The error of an index that a kernel found outside its range.
+Status faultOf(const IndexFault &fault);
 
 /// The file of a checkpoint directory.
 constexpr const char *kCheckpointFile = "checkpoint.safetensors";

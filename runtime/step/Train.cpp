@@ -18,7 +18,9 @@
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -177,7 +179,7 @@ std::string spacesText(const StepStatistics &stats) {
 struct Trainer {
   const Arguments &arguments;
   std::unique_ptr<Step> step;
-  DataReader data;
+  DataReader data, evaluation;
   Log log;
   int warnings = 0; // about losses and norms that aren't finite
 
@@ -195,10 +197,25 @@ struct Trainer {
     options.graph = arguments.graph;
     const StepProgram &program = *tmc_step_program();
     // The data comes first: a mismatch is found at no cost.
-    if (Status s =
-            DataReader::create(DataInputs::of(program), arguments.data, data);
+    DataOptions dataOptions;
+    dataOptions.padding = arguments.padId;
+    if (Status s = DataReader::create(DataInputs::of(program), arguments.data,
+                                      data, dataOptions);
         !s)
       return s;
+    if (Status s = data.setShuffle(arguments.shuffle); !s)
+      return s;
+    if (!arguments.evaluation.empty()) {
+      if (!program.evaluate)
+        return {Code::Unsupported, std::string("--eval: the step can't "
+                                               "evaluate a batch: ") +
+                                       program.noEvaluation};
+      if (Status s =
+              DataReader::create(DataInputs::of(program), arguments.evaluation,
+                                 evaluation, dataOptions);
+          !s)
+        return {s.code(), "--eval: " + s.message()};
+    }
     if (const std::string warning = data.warning(); !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     for (const std::string &place : {arguments.save, arguments.saveAdapter})
@@ -221,7 +238,6 @@ struct Trainer {
     if (!arguments.resume.empty()) {
       if (Status s = resume(); !s)
         return s;
-      data.setPosition(step->batches());
     } else if (Status s = startValues(); !s) {
       return s;
     }
@@ -237,7 +253,38 @@ struct Trainer {
     if (!arguments.weights.empty() || arguments.init)
       if (Status s = baseValues(); !s)
         return s;
-    return step->resume(arguments.resume, known ? shipped : "");
+    DataOrder order;
+    if (Status s = step->resume(arguments.resume, known ? shipped : "", &order);
+        !s)
+      return s;
+    if (order.samples && order.samples != data.samples())
+      std::fprintf(stderr,
+                   "warning: the checkpoint is of data with %lld samples, and "
+                   "this has %lld: its position is of another epoch\n",
+                   static_cast<long long>(order.samples),
+                   static_cast<long long>(data.samples()));
+    data.setPosition(step->batches());
+    return data.setShuffle(order.shuffle);
+  }
+
+  /// Finds the number of steps to take now, and prints what an epoch is.
+  Status plan(int64_t &count) {
+    int64_t end = 0;
+    count = arguments.steps.value_or(INT64_MAX);
+    if (arguments.epochs) {
+      if (__builtin_mul_overflow(*arguments.epochs, data.stepsPerEpoch(), &end))
+        return {Code::Usage, "--epochs is too large"};
+      count = std::min(count, std::max<int64_t>(0, end - step->batches()));
+    }
+    if (arguments.quiet)
+      return Status::ok();
+    std::string text = "data: " + data.summary();
+    if (arguments.epochs)
+      text += "; " + std::to_string(*arguments.epochs) +
+              (*arguments.epochs == 1 ? " epoch ends" : " epochs end") +
+              " at step " + std::to_string(end);
+    std::printf("%s\n", visible(text).c_str());
+    return Status::ok();
   }
 
   Status startValues() {
@@ -273,18 +320,65 @@ struct Trainer {
         return s;
     if (arguments.save.empty())
       return Status::ok();
-    if (Status s = step->save(arguments.save); !s || !arguments.saveWeights)
+    const DataOrder order{data.samples(), data.shuffle()};
+    if (Status s = step->save(arguments.save, order);
+        !s || !arguments.saveWeights)
       return s;
     return step->saveWeights(arguments.save, arguments.weightsType,
                              shippedWeights());
   }
 
-  /// Gives the next batch to the step.
-  Status feed() {
-    return data.next(
+  /// Gives the next batch of a reader to the step.
+  Status feed(DataReader &reader) {
+    return reader.next(
         [&](const TensorInfo &input, const char *bytes, int64_t count) {
           return step->write(input, bytes, count);
         });
+  }
+
+  /// Prints and logs the mean loss over the data of --eval. A batch counts by
+  /// its labels.
+  Status evaluateAll() {
+    const auto start = std::chrono::steady_clock::now();
+    double sum = 0;
+    int64_t weight = 0;
+    evaluation.setPosition(0);
+    for (int64_t i = 0; i < evaluation.stepsPerEpoch() && !interrupted; ++i) {
+      double loss = 0;
+      if (Status s = feed(evaluation); !s)
+        return {s.code(), "--eval: " + s.message()};
+      const int64_t its = evaluation.weight();
+      if (its == 0)
+        continue; // A mean over no label.
+      if (Status s = evaluate(*step, loss); !s)
+        return s;
+      sum += loss * double(its);
+      weight += its;
+    }
+    if (interrupted)
+      return Status::ok();
+    if (!weight)
+      return {Code::BadInput, "--eval: no label of the data counts"};
+    const double loss = sum / double(weight);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    if (!arguments.quiet)
+      std::printf("eval loss %.6f after step %lld, %lld samples, %.3f s\n",
+                  loss, static_cast<long long>(step->steps()),
+                  static_cast<long long>(evaluation.samples()), seconds);
+    return log.line(
+        "{\"kind\":\"eval\",\"step\":" + std::to_string(step->steps()) +
+        ",\"eval_loss\":" + jsonNumber(loss) +
+        ",\"eval_samples\":" + std::to_string(evaluation.samples()) +
+        ",\"eval_seconds\":" + jsonNumber(seconds) + "}\n");
+  }
+
+  /// True if --eval asks for an evaluation after step `now`.
+  bool evaluatesAfter(int64_t now, int64_t last) const {
+    const int64_t every = arguments.evaluateEvery;
+    return !arguments.evaluation.empty() &&
+           (now == last || (every && now % every == 0));
   }
 
   /// Reports why the loss isn't finite or the step changed nothing, a few times
@@ -315,14 +409,20 @@ struct Trainer {
 
   Status train() {
     const StepProgram &program = step->program();
-    const int64_t last = step->steps() + arguments.steps;
+    int64_t count = 0;
+    if (Status s = plan(count); !s)
+      return s;
+    const int64_t last = step->steps() + count;
+    if (count == 0 && !arguments.evaluation.empty())
+      if (Status s = evaluateAll(); !s)
+        return s;
     int64_t skipped = step->statistics().skippedSteps;
     int64_t saturations = step->statistics().saturations;
     while (step->steps() < last && !interrupted) {
       const int64_t now = step->steps() + 1;
       const double rate = arguments.rate * arguments.schedule.factor(now, last);
       step->setLearningRate(rate);
-      if (Status s = feed(); !s)
+      if (Status s = feed(data); !s)
         return s;
       double loss = 0;
       if (Status s = step->run(loss); !s)
@@ -380,6 +480,9 @@ struct Trainer {
               "}\n");
           !s)
         return s;
+      if (evaluatesAfter(now, last))
+        if (Status s = evaluateAll(); !s)
+          return s;
       if (arguments.saveEvery && now % arguments.saveEvery == 0 && now < last)
         if (Status s = save(); !s)
           return s;
@@ -463,7 +566,7 @@ int main(int count, char **words) {
       const Status done = tuneAlgorithms(arguments);
       return done ? 0 : report(done);
     }
-    Trainer trainer{arguments, nullptr, {}, {}, 0};
+    Trainer trainer{arguments, nullptr, {}, {}, {}, 0};
     if (Status s = trainer.start(); !s)
       return report(s);
     if (Status s = trainer.train(); !s)

@@ -8,7 +8,8 @@ a budget a hundredth of the way up from the smallest workable one. One step with
 plain SGD gives every gradient (test/golden/check.py says how), and does the work that its plan says: as many
 launches, as many products off 16 bytes. Each run is watched: a fault that
 the emulator finds ends it. The gradients are PyTorch's; and the parameters after the step have
-the same bits under both budgets and under every seed. Of a model with both budgets each one runs with a seed
+the same bits under both budgets and under every seed. Runs with seed 0 evaluate the batch before each step: they have the
+step's loss, and change no bit. Of a model with both budgets each one runs with a seed
 of its own. Two more steps follow from the first parameters. Every other run queues them as graphs: checkpoints
 have the same bits with graphs and without.
 
@@ -128,9 +129,15 @@ def one(directory, path, steps, graph, compares):
     before = check.read_weights(golden, GOLDEN)
     step = check.start(directory, golden, GOLDEN, 1, graph=graph == "graph")
     check.feed(step, golden, GOLDEN)
+    # Other runs don't evaluate, and have the same bits.
+    evaluates = os.environ.get("TMC_EMULATOR_SEED") == "0"
+    foretold = evaluated(step) if evaluates else None
     work = Work(step)
     loss = step.run(check.RATE)
     bad = work.compare(directory)
+    if evaluates and foretold != loss:
+        print(f"the step has a loss of {loss}, its evaluation has {foretold}")
+        bad += 1
     digest = hashlib.sha256(repr(loss).encode())
     after = {}
     with open(os.path.join(directory, "step.mlir")) as file:  # Frozen parameters may be narrow, or codes.
@@ -144,6 +151,8 @@ def one(directory, path, steps, graph, compares):
             step.write(name, before[name].tobytes())
         for _ in range(1, int(steps)):
             check.feed(step, golden, GOLDEN)
+            if evaluates:
+                evaluated(step)
             last = step.run(1e-3)
         digest.update(checkpoint(step, f"{directory}-{graph}") + repr(last).encode())
     print("digest", digest.hexdigest())
@@ -157,6 +166,13 @@ def one(directory, path, steps, graph, compares):
                          lambda name, _: [(p - q) / check.RATE for p, q in zip(before[name], after[name])],
                          lambda name: check.allowed_gradient(golden, name))
     return 1 if bad else 0
+
+
+def evaluated(step):
+    """The loss of the batch that was fed."""
+    loss = ctypes.c_double()
+    step.call("tmc_step_evaluate", ctypes.byref(loss))
+    return loss.value
 
 
 def checkpoint(step, directory):

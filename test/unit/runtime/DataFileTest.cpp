@@ -121,7 +121,8 @@ std::vector<Case> cases() {
       {"d.tar", tar, "", "", "a tar archive"},
       {"d.h5", padded("\x89HDF\r\n\x1a\n"), "", "", "an HDF5 file"},
       {"d.pkl", padded("\x80\x04\x95") + ".", "", "", "a pickle"},
-      {"d.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n", "", "", "JSON"},
+      {"d.json", "[{\"text\": \"one\"},\n{\"text\": \"two\"}]\n", "", "",
+       "JSON"},
       {"text.bin",
        "Zwei Stra\xc3\x9f"
        "en,\nim Wald.\n",

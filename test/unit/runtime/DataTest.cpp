@@ -1,85 +1,19 @@
 //===- DataTest.cpp - batches from files ----------------------------------===//
 
-#include "Testing.h"
-#include "TinyProgram.h"
-
-#include "runtime/step/Data.h"
-#include "runtime/step/Step.h"
-#include "test/unit/TemporaryDirectory.h"
+#include "DataTesting.h"
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 using namespace tmc;
 using namespace tmc::test;
 namespace fs = std::filesystem;
 
-namespace {
-
-class Data : public ::testing::Test {
-protected:
-  Data() {
-    program_ = tiny::program();
-    StepOptions options;
-    options.device.threads = 1;
-    EXPECT_TRUE(Step::create(program_, options, step_));
-  }
-
-  std::string file(const char *name, const std::string &bytes) {
-    const std::string path = dir_ / name;
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-  std::string tokens(const char *name, int64_t count, int64_t limit = 100) {
-    std::string bytes;
-    for (int64_t i = 0; i < count; ++i) {
-      bytes += char(i % limit & 255);
-      bytes += char(i % limit >> 8);
-    }
-    return file(name, bytes);
-  }
-  Status open(std::vector<std::string> specs) {
-    return DataReader::create(DataInputs::of(program_), specs, reader_);
-  }
-  Status next() {
-    return reader_.next(
-        [&](const TensorInfo &input, const char *bytes, int64_t count) {
-          return step_->write(input, bytes, count);
-        });
-  }
-  std::vector<int64_t> read(const char *name) {
-    std::vector<int64_t> v(tiny::kRows);
-    EXPECT_TRUE(step_->read(*step_->find(name), v.data(), 8 * tiny::kRows));
-    return v;
-  }
-  void fails(std::vector<std::string> specs, Code code, const char *why) {
-    const Status s = open(specs);
-    EXPECT_EQ(s.code(), code);
-    EXPECT_NE(s.message().find(why), std::string::npos) << s.message();
-  }
-
-  TemporaryDirectory dir_;
-  StepProgram program_;
-  std::unique_ptr<Step> step_;
-  DataReader reader_;
-};
-
-std::string npy(const char *descr, const char *shape, size_t bytes) {
-  std::string header = std::string("{'descr': '") + descr +
-                       "', 'fortran_order': False, 'shape': " + shape + ", }";
-  header.resize((header.size() + 10 + 63) / 64 * 64 - 10, ' ');
-  return std::string("\x93NUMPY\x01\x00", 8) + char(header.size() & 255) +
-         char(header.size() >> 8) + header + std::string(bytes, '\1');
-}
-
-} // namespace
-
 TEST_F(Data, StreamsTokensAndWraps) {
   // 100 tokens: three batches of 32 fit, and then it starts again.
   const std::string f = tokens("t.bin", 100);
   ASSERT_TRUE(open({f}));
-  EXPECT_EQ(reader_.batchesPerEpoch(), 3);
+  EXPECT_EQ(reader_.stepsPerEpoch(), 3);
   for (int64_t batch = 0; batch < 4; ++batch) {
     ASSERT_TRUE(next());
     EXPECT_EQ(read("tokens")[0], batch % 3 * 32);
@@ -94,7 +28,9 @@ TEST_F(Data, StreamsTokensAndWraps) {
 TEST_F(Data, ShiftsTargets) {
   const std::string f = tokens("t.bin", 96);
   ASSERT_TRUE(open({"tokens=" + f, "labels=" + f + "+1"}));
-  EXPECT_EQ(reader_.batchesPerEpoch(), 2); // 97 tokens would make three
+  // 95 tokens of labels are 11 samples of 8.
+  EXPECT_EQ(reader_.samples(), 11);
+  EXPECT_EQ(reader_.stepsPerEpoch(), 3);
   ASSERT_TRUE(next());
   EXPECT_EQ(read("tokens")[5], 5);
   EXPECT_EQ(read("labels")[5], 6);
@@ -136,7 +72,7 @@ TEST_F(Data, ReadsArrays) {
   const std::string i32 = file("a.npy", npy("<i4", "(8, 8)", 8 * 8 * 4));
   ASSERT_TRUE(open({"tokens=" + file("t.npy", npy("|u1", "(9, 8)", 72)),
                     "labels=" + file("l.npy", npy("|u1", "(64,)", 64))}));
-  EXPECT_EQ(reader_.batchesPerEpoch(), 2);
+  EXPECT_EQ(reader_.stepsPerEpoch(), 2);
   ASSERT_TRUE(next());
   EXPECT_EQ(read("tokens")[31], 1);
   fails({"tokens=" + i32, "labels=" + file("b.npy", npy("<f4", "(64,)", 256))},
@@ -154,11 +90,11 @@ TEST_F(Data, ReadsArrays) {
 
 TEST_F(Data, RefusesWhatDoesNotFit) {
   const std::string f = tokens("t.bin", 100);
-  fails({tokens("short.bin", 31)}, Code::BadInput,
-        "has 31 tokens; one step takes 32");
+  fails({tokens("short.bin", 7)}, Code::BadInput,
+        "has 7 tokens; one sample takes 8");
   fails({tokens("empty.bin", 0)}, Code::BadInput, "is empty");
-  fails({"tokens=" + f, "labels=" + tokens("s.bin", 32) + "+1"}, Code::BadInput,
-        "has 32 tokens; one step takes 33");
+  fails({"tokens=" + f, "labels=" + tokens("s.bin", 8) + "+1"}, Code::BadInput,
+        "has 8 tokens; one sample takes 9");
   fails({file("odd.bin", std::string("\0\1\2", 3))}, Code::BadInput,
         "has 3 bytes, which isn't a whole number of u16 tokens");
   fails({"tokens=" + f}, Code::Usage, "no --data for 'labels' i64[4, 8]");
@@ -176,8 +112,9 @@ TEST_F(Data, NamesATokenOutOfRange) {
     ASSERT_TRUE(next());
   const Status s = next(); // tokens 96 .. 127
   EXPECT_EQ(s.code(), Code::BadInput);
-  EXPECT_NE(s.message().find("from element 96 on: element 4 of 'tokens' is "
-                             "100, outside [0, 100)"),
+  EXPECT_NE(s.message().find("elements 96 to 127 of '" + f +
+                             "': element 4 of 'tokens' is 100, outside "
+                             "[0, 100)"),
             std::string::npos)
       << s.message();
 }
@@ -273,7 +210,7 @@ TEST_F(Data, WhatBelongsToNoSampleIsTheSameInEachStep) {
                           "rate=" + file("r.npy", npy("|u1", "(5,)", 5))},
                          reader_);
   ASSERT_TRUE(s) << s.message();
-  EXPECT_EQ(reader_.batchesPerEpoch(), 5); // Of the rates, one in each step.
+  EXPECT_EQ(reader_.stepsPerEpoch(), 5); // Of the rates, one in each step.
   int seen = 0;
   for (int step = 0; step < 7; ++step)
     ASSERT_TRUE(

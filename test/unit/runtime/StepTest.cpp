@@ -980,6 +980,17 @@ TEST(CInterface, IsAThinCover) {
   EXPECT_EQ(tmc_step_tensor(step, 99, &info), 2);
   std::vector<float> embed(1600);
   EXPECT_EQ(tmc_step_read(step, "embed", embed.data(), 6400), 0);
+  // An evaluation is no step: the next one has its loss.
+  double foretold = 0;
+  ASSERT_EQ(tmc_step_evaluate(step, &foretold), 0) << tmc_last_error();
+  ASSERT_EQ(tmc_step_evaluate(step, nullptr), 0);
+  std::vector<float> after(1600);
+  EXPECT_EQ(tmc_step_read(step, "embed", after.data(), 6400), 0);
+  EXPECT_EQ(after, embed);
+  ASSERT_EQ(tmc_step_get_statistics(step, &stats), 0);
+  EXPECT_EQ(stats.steps, 1);
+  ASSERT_EQ(tmc_step_run(step, &loss), 0) << tmc_last_error();
+  EXPECT_EQ(loss, foretold);
   TemporaryDirectory dir;
   EXPECT_EQ(tmc_step_save_weights(step, (dir / "w").c_str(), "f8e4m3"), 2);
   EXPECT_STREQ(tmc_last_error(),
@@ -990,7 +1001,7 @@ TEST(CInterface, IsAThinCover) {
   ASSERT_EQ(tmc_step_save(step, (dir / "c").c_str()), 0);
   SafetensorsFile file;
   ASSERT_TRUE(SafetensorsFile::open(dir / "c/checkpoint.safetensors", file));
-  EXPECT_EQ(file.metadata().at("data_position"), "1");
+  EXPECT_EQ(file.metadata().at("data_position"), "2");
   tmc_step_destroy(step);
   EXPECT_EQ(tmc_step_create(&options, nullptr), 2);
   EXPECT_STREQ(tmc_last_error(),

@@ -247,6 +247,21 @@ inline void runUpdates(Queues &q, Kernels &k, bool clips) {
   q.launched(9);
 }
 
+/// The loss alone. The one that clips writes a state on its way.
+template <bool clips = false> void evaluateTiny(Queues &q, void *kernels) {
+  Stream &s = q.compute();
+  Kernels &k = *static_cast<Kernels *>(kernels);
+  auto at = [&](int64_t offset) -> void * {
+    return q.arena(space("device")) + offset;
+  };
+  k.embed.run(s, {at(kEmbed), at(kTokens)}, {at(kHidden)}, nullptr);
+  if (clips)
+    k.squares.run(s, {at(kHidden)}, {at(kSeen)}, at(kScratchAt));
+  k.head.run(s, {at(kHidden), at(kHead)}, {at(kLogits)}, at(kScratchAt));
+  k.loss.run(s, {at(kLogits), at(kLabels), at(kWeight)}, {at(kLoss), at(kLse)},
+             at(kScratchAt));
+}
+
 template <bool clips = false> void run(Queues &q, void *kernels) {
   Stream &s = q.compute();
   Kernels &k = *static_cast<Kernels *>(kernels);
@@ -312,6 +327,7 @@ inline StepProgram program() {
     visit(context, "clip", k.clip);
   };
   p.run = run<>;
+  p.evaluate = evaluateTiny<>;
   return p;
 }
 
@@ -334,6 +350,10 @@ inline StepProgram clippedProgram() {
   p.tensorCount = int64_t(tensors.size());
   p.skipsNonFinite = true;
   p.run = run<true>;
+  static const int64_t changed[] = {std::size(kTensors)}; // "seen"
+  p.evaluate = evaluateTiny<true>;
+  p.changedByEvaluation = changed;
+  p.changedByEvaluationCount = 1;
   return p;
 }
 

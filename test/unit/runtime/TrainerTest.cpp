@@ -27,7 +27,13 @@ TEST_F(Trainer, TrainsAndLogs) {
                           "--lr-schedule", "linear:warmup=2"});
   ASSERT_EQ(r.code, 0) << r.error;
   EXPECT_EQ(r.error, "");
-  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 5);
+  // 2000 tokens are 250 samples of 8.
+  EXPECT_EQ(
+      r.out.find("data: 250 samples in steps of 4: 63 steps an epoch, the "
+                 "last with 2 of 4 samples, in order\nstep 1/5  loss "),
+      0u)
+      << r.out;
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 6);
   EXPECT_NE(r.out.find("step 5/5  loss "), std::string::npos);
   EXPECT_EQ(field(*this / "log", "step"),
             (std::vector<std::string>{"1", "2", "3", "4", "5"}));
