@@ -70,12 +70,19 @@ void multiply(const double *x, const double *y, int64_t depth, double *sums) {
   }
 }
 
+int64_t roundedUp(int64_t count, int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
 /// A block of the product, by one thread; rows of `out` are `step` elements
 /// apart.
 void addBlock(double *out, int64_t step, MatrixView x, MatrixView y, int64_t m,
               int64_t k, int64_t n) {
-  std::vector<double> left(size_t(kHeight * kDepth)),
-      right(size_t(kDepth * kWidth));
+  // Many products are tiny: clearing whole blocks would take longer than they.
+  const int64_t mostDepth = std::min(k, kDepth);
+  std::vector<double> left(
+      size_t(std::min(kHeight, roundedUp(m, kRows)) * mostDepth)),
+      right(size_t(std::min(kWidth, roundedUp(n, kColumns)) * mostDepth));
   for (int64_t j0 = 0; j0 < n; j0 += kWidth) {
     const int64_t j1 = std::min(n, j0 + kWidth);
     for (int64_t p0 = 0; p0 < k; p0 += kDepth) {
@@ -109,8 +116,9 @@ void addBlock(double *out, int64_t step, MatrixView x, MatrixView y, int64_t m,
 void tmc::reference::inParts(
     int64_t count, int64_t work,
     const std::function<void(int64_t, int64_t)> &body) {
-  int64_t threads = std::thread::hardware_concurrency();
-  threads = std::min({threads, work / kWorthAThread, count});
+  int64_t threads = std::min(work / kWorthAThread, count);
+  if (threads > 1) // The number of processors is read from a file.
+    threads = std::min<int64_t>(threads, std::thread::hardware_concurrency());
   if (threads <= 1)
     return body(0, count);
   std::vector<std::thread> others;
