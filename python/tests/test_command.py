@@ -227,6 +227,7 @@ class ProgressTest(unittest.TestCase):
         program = textwrap.dedent(
             """
             import os, signal, sys
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # A job in the background ignores it.
             sys.path.insert(0, sys.argv[1])
             import tmc
             def interrupt(text):
@@ -263,6 +264,7 @@ class ProgressTest(unittest.TestCase):
         program = textwrap.dedent(
             """
             import os, signal, sys
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # A job in the background ignores it.
             sys.path.insert(0, sys.argv[1])
             import tmc
             tmc.compile(sys.argv[2], batch=32, target=sys.argv[3], no_cache=True,

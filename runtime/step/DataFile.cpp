@@ -236,7 +236,7 @@ Status parseNpy(const std::string &shown, const std::string &head,
     return Status(Code::BadInput,
                   "'" + shown + "' isn't a usable .npy file: " + why);
   };
-  if (head.size() < 12 || std::memcmp(head.data(), "\x93NUMPY", 6))
+  if (head.size() < 12 || std::memcmp(head.data(), "\x93NUMPY", 6) != 0)
     return bad("it doesn't begin like one");
   const int version = head[6];
   if (version < 1 || version > 3)
