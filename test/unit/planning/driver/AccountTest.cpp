@@ -190,17 +190,14 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   EXPECT_EQ(told->levers.parameters.cost, 0);
 }
 
-/// A state at home on the host, updated there: two 100 bytes of states and
-/// what the device's variant would take.
-TEST(Account, TellsWhatStatesOnTheHostBring) {
-  SpaceProblem s;
-  SegmentId step = s.p.addSegment("step");
+/// A parameter w and its state m, 100 bytes each, the gradient g, and what the
+/// host needs to update m.
+void addState(SpaceProblem &s, int64_t gradientBytes) {
   for (const char *name : {"w", "m"})
     s.value(name).kind = ValueKind::Persistent;
   s.p.values[s.id("m")].valueClass = ValueClass::Optimizer;
   s.p.values[s.id("w")].valueClass = ValueClass::Parameter;
-  s.value("g").valueClass = ValueClass::Gradient;
-  s.value("l", 10).liveOut = true;
+  s.value("g", gradientBytes).valueClass = ValueClass::Gradient;
   Value updated = s.p.values[s.id("m")];
   updated.name = "m'";
   updated.updates = s.id("m");
@@ -208,13 +205,26 @@ TEST(Account, TellsWhatStatesOnTheHostBring) {
   s.form("m@host", "m");
   s.form("m'@host", "m'").updates = s.id("m@host");
   s.form("g@host", "g");
-  s.p.addInstruction(step, s.recipe("f", "w", "g"));
+}
+
+/// The update of m, by the device in 20 or by the host in 30.
+void addUpdate(SpaceProblem &s, SegmentId step) {
   Recipe adam = s.recipe("adam", "g m", "m'", 20);
   adam.overwrites = {{s.id("m"), s.id("m'"), true}};
   InstructionId update = s.p.addInstruction(step, adam);
   Recipe host = s.recipe("adam'", "g@host m@host", "m'@host", 30, kHostEngine);
   host.overwrites = {{s.id("m@host"), s.id("m'@host"), true}};
   s.p.addVariant(update, host);
+}
+
+/// A state at home on the host, updated there.
+TEST(Account, TellsWhatStatesOnTheHostBring) {
+  SpaceProblem s;
+  SegmentId step = s.p.addSegment("step");
+  addState(s, 100);
+  s.value("l", 10).liveOut = true;
+  s.p.addInstruction(step, s.recipe("f", "w", "g"));
+  addUpdate(s, step);
   s.p.addInstruction(step, s.recipe("k", "w", "l"));
   s.move("stash", "g", "g@host", kD2H);
   Plan plan;
@@ -247,33 +257,18 @@ TEST(Account, TellsWhatStatesOnTheHostBring) {
 TEST(Account, TellsEachClassBesideThePlanWithoutIt) {
   SpaceProblem s;
   SegmentId step = s.p.addSegment("step");
-  for (const char *name : {"w", "m"})
-    s.value(name).kind = ValueKind::Persistent;
-  s.p.values[s.id("m")].valueClass = ValueClass::Optimizer;
-  s.p.values[s.id("w")].valueClass = ValueClass::Parameter;
+  addState(s, 400);
   s.value("a", 300), s.value("b", 300), s.value("c", 10);
   s.value("o", 10).liveOut = true;
-  s.value("g", 400).valueClass = ValueClass::Gradient;
   s.value("l", 450).liveOut = true;
-  Value updated = s.p.values[s.id("m")];
-  updated.name = "m'";
-  updated.updates = s.id("m");
-  s.p.addValue(updated);
-  s.form("m@host", "m");
-  s.form("m'@host", "m'").updates = s.id("m@host");
-  s.form("g@host", "g"), s.form("a@host", "a");
+  s.form("a@host", "a");
   s.p.addInstruction(step, s.recipe("p", "w", "a"));
   s.p.addInstruction(step, s.recipe("q", "w", "b"));
   s.p.addInstruction(step, s.recipe("r", "b", "c"));
   s.p.addInstruction(step, s.recipe("s", "a c", "o"));
   s.p.addInstruction(step, s.recipe("f", "w", "g"));
   s.p.addInstruction(step, s.recipe("k", "w", "l"));
-  Recipe adam = s.recipe("adam", "g m", "m'", 20);
-  adam.overwrites = {{s.id("m"), s.id("m'"), true}};
-  InstructionId update = s.p.addInstruction(step, adam);
-  Recipe host = s.recipe("adam'", "g@host m@host", "m'@host", 30, kHostEngine);
-  host.overwrites = {{s.id("m@host"), s.id("m'@host"), true}};
-  s.p.addVariant(update, host);
+  addUpdate(s, step);
   s.move("out", "a", "a@host", kD2H);
   s.move("in", "a@host", "a", kH2D);
   s.move("stash", "g", "g@host", kD2H);
