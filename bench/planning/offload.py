@@ -10,9 +10,9 @@ update on the host (ZeRO-Offload), and the search make of it, with activations a
 all that may move, and with all coarsely; in percent of the step that moves nothing. `above`
 is the distance of the search's plan from what is proved; seconds are the processor's, file
 and checks included. A budget is a share of what all live values take without recomputation
-or moves. The search may take 0.1 % longer than its fastest plan, and need not gain less than 0.5 %
-on the step that moves nothing, for the sake of fewer bytes on the host. Prints a table; ends with 1 where the search loses more than that to one of the
-others.
+or moves. For the sake of fewer bytes on the host the search may take 0.1 % longer than its
+fastest plan, and it may give up a gain of less than 0.5 % on the step that moves nothing.
+Prints a table; ends with 1 if the search loses more than that to one of the others.
 
 `--steps` is a JSON file of more steps, {"NAME": ["MODEL.onnx", "FLAG", ...]}; models.py
 writes one of ResNet-50 and of a model with experts.

@@ -178,7 +178,7 @@ private:
       if (!scaled || splatOf(select.getFalseValue()) != 0.0)
         return false;
       const std::optional<double> scale = splatOf(scaled.getRhs());
-      constexpr double kRounded = 0x1p-7; // Of a constant in bf16.
+      constexpr double kRounded = 0x1p-7; // The error of a constant in bf16.
       const bool isIts = scale && std::abs(*scale * (1 - *p) - 1) <= kRounded;
       if ((!isIts && scale != 1.0) || !scaled->hasOneUse())
         return false;

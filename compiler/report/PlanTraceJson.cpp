@@ -115,11 +115,11 @@ void fieldsOf(T &levers, F f) requires
   f("plan_peak", levers.planPeak);
   f("recompute_cost_ps", levers.recomputeCost);
   f("moves_cost_ps", levers.movesCost);
-  f("activations", levers.activations.bytes);
+  f("activations_bytes", levers.activations.bytes);
   f("activations_cost_ps", levers.activations.cost);
-  f("optimizer", levers.optimizer.bytes);
+  f("optimizer_bytes", levers.optimizer.bytes);
   f("optimizer_cost_ps", levers.optimizer.cost);
-  f("parameters", levers.parameters.bytes);
+  f("parameters_bytes", levers.parameters.bytes);
   f("parameters_cost_ps", levers.parameters.cost);
 }
 

@@ -19,8 +19,8 @@ using namespace tmc;
 
 /// Plans that are tried if the arena is larger than the budget.
 constexpr int kPlaceAttempts = 6;
-/// With `--offload=auto`, moves must make the step faster by 1/kWorthMovesPart.
-/// A larger budget can then cost no more time than that.
+/// With `--offload=auto`, moves must make the step faster by 1/kWorthMovesPart:
+/// a larger budget, within which nothing needs to move, may cost that time.
 constexpr int64_t kWorthMovesPart = 1000;
 
 /// Below this percentage of the default work, moves are sought coarsely.
@@ -279,7 +279,7 @@ static Expected<void> planWithMoves(StepForm &form,
   return planWithin(form, request, request.asked.offload);
 }
 
-/// Whether a step of `ps` is faster than the one of `plan`, which moves
+/// True if a step of `ps` is faster than the one of `plan`, which moves
 /// nothing, by enough to move values.
 static bool isWorthMoves(int64_t ps, const PlanRecord &plan) {
   return planning::withoutSmallGain(ps, plan.unconstrainedCostPs) <

@@ -93,7 +93,7 @@ Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
   const int64_t budget = request.budgets.device();
   if (wanted == Claims::BytesAndSeconds && budget >= 0 &&
       budget < claims.impossibleBelowBytes)
-    claims.atLeastPs = std::numeric_limits<int64_t>::max();
+    claims.atLeastPs = claims.loadPs = std::numeric_limits<int64_t>::max();
   return claims;
 }
 

@@ -45,6 +45,7 @@ struct PlanClaims {
   /// No plan within the budgets takes less; -1: not asked for.
   int64_t atLeastPs = -1;
   /// The kernels that every plan has, whatever the memory; -1: not asked for.
+  /// Both are the largest number if no plan exists.
   int64_t loadPs = -1;
 };
 

@@ -9,7 +9,6 @@ using reference::Tensor;
 namespace {
 
 /// "4x8", or "scalar".
-/// "4x8", or "scalar".
 std::string sizesText(ArrayRef<int64_t> shape) {
   std::string text;
   for (int64_t size : shape)

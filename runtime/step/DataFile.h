@@ -83,7 +83,7 @@ private:
   ArrayView array_;
 };
 
-/// Whether a file holds samples in JSON, one a line: by its name, *.jsonl, or
+/// Finds if a file holds samples in JSON, one a line: by its name, *.jsonl, or
 /// by its first bytes.
 Status isJsonLines(const std::string &path, const DataSpec &spec, bool &isOne);
 

@@ -23,7 +23,7 @@ static std::string shapeOf(const ArrayView &array) {
 }
 
 int64_t DataSource::elements() const {
-  int64_t count = 0; // Of files' bytes, so it doesn't overflow.
+  int64_t count = 0; // Files hold them, so it doesn't overflow.
   for (const DataFile &file : files)
     count += file.array().elements();
   return count;

@@ -161,7 +161,7 @@ struct QuantState {
   std::string type;
   int64_t block = 0, nestedBlock = 0;
   std::vector<int64_t> shape;
-  double offset = NAN; // Of nested maxima.
+  double offset = NAN; // Added to nested maxima.
 };
 
 bool readState(JsonReader &at, QuantState &state) {

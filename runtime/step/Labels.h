@@ -13,7 +13,7 @@
 
 namespace tmc {
 
-/// Whether some elements of an input are labels that may be left out.
+/// True if some elements of an input are labels that may be left out.
 bool hasLabels(const TensorInfo &input);
 
 /// The value by which every element of an input may be left out; none: some
@@ -23,7 +23,7 @@ std::optional<int64_t> ignoredValue(const TensorInfo &input);
 /// The labels in an input's data that count. Elements that aren't labels don't.
 int64_t countLabels(const TensorInfo &input, const char *data);
 
-/// Whether the label of a row's first token counts. A model that shifts its
+/// True if the label of a row's first token counts. A model that shifts its
 /// labels itself leaves that label out.
 bool countsFirst(const TensorInfo &input);
 

@@ -45,7 +45,7 @@ public:
   static constexpr uint32_t kRounds = 90;
   static constexpr uint32_t kKeys = 0x6b657900, kBits = 0x62697400;
 
-  /// Of [0, count); count > 0. Epochs count from 0.
+  /// The order of [0, count) in an epoch; count > 0. Epochs count from 0.
   Permutation(uint64_t seed, int64_t epoch, int64_t count)
       : key0_(uint32_t(seed)), key1_(uint32_t(seed >> 32)),
         epoch_(uint32_t(epoch)), count_(uint64_t(count)) {

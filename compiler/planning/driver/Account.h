@@ -73,9 +73,9 @@ struct GapDecision {
   }
 };
 
-/// The effect of the moves of one class of contents: the plan beside the same
-/// plan in which that class stays on the device. The classes don't add up: two
-/// of them may be needed at one peak, or each at a peak of its own.
+/// The effect of the moves of one class of contents: the plan compared with the
+/// same plan in which that class stays on the device. The classes don't add up:
+/// two of them may be needed at one peak, or each at a peak of its own.
 struct MovedClass {
   int64_t bytes = 0; // Off the device's peak.
   int64_t cost = 0;  // Added to the step's time.

@@ -11,8 +11,9 @@ namespace {
 enum Lever : uint8_t { Activations, Optimizer, Parameters };
 /// A set of kinds, by bits.
 using Kinds = uint8_t;
-constexpr Kinds kAllKinds = 7;
 constexpr Kinds only(Lever kind) { return Kinds(1 << kind); }
+constexpr Kinds kAllKinds =
+    only(Activations) | only(Optimizer) | only(Parameters);
 
 class Reckoning {
 public:
@@ -172,10 +173,10 @@ absl::StatusOr<int64_t> Reckoning::timeWithout(Kinds back) const {
         (back & only(leverOfRecipe(recipe))))
       recipe.cost = 0;
   int64_t onDevice = 0; // Time of the host's updates, if on the device.
-  for (size_t s = 0; s < solution.segments.size(); ++s)
+  const bool hasUpdates = back & only(Optimizer);
+  for (size_t s = 0; hasUpdates && s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s]) {
-      if (!(back & only(Optimizer)) || e.phase == Phase::Done ||
-          e.instruction == kNone ||
+      if (e.phase == Phase::Done || e.instruction == kNone ||
           !problem.isBeside(problem.recipes[e.recipe]))
         continue;
       int64_t least = -1;

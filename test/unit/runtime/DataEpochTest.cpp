@@ -52,7 +52,7 @@ TEST(Permutation, TakesEachSampleOnce) {
   }
 }
 
-// Of n! orders, each is as likely: chi-square with n! - 1 degrees of freedom
+// Each of n! orders is as likely: chi-square with n! - 1 degrees of freedom
 // stays below its mean plus six deviations.
 TEST(Permutation, OrdersAreEquallyLikely) {
   for (int64_t n : {2, 3, 4, 5}) {
@@ -152,11 +152,7 @@ TEST_F(Epochs, TheLastBatchIsFilledUp) {
 }
 
 TEST_F(Epochs, WithoutIgnoredLabelsAShortBatchIsLeftOut) {
-  std::vector<TensorInfo> tensors(program_.tensors,
-                                  program_.tensors + program_.tensorCount);
-  for (TensorInfo &info : tensors)
-    info.allowIgnore = false;
-  program_.tensors = tensors.data();
+  countAllLabels();
   const std::string f = rows("a.bin", 0, 9);
   ASSERT_TRUE(open({"tokens=" + f, "labels=" + f}));
   EXPECT_EQ(reader_.summary(), "9 samples in steps of 4: 2 steps an epoch, and "
@@ -187,11 +183,7 @@ TEST_F(Epochs, AShuffledEpochHasAllSamplesInThePermutationsOrder) {
 }
 
 TEST_F(Epochs, EachSampleOnceWhereShortOnesAreLeftOut) {
-  std::vector<TensorInfo> tensors(program_.tensors,
-                                  program_.tensors + program_.tensorCount);
-  for (TensorInfo &info : tensors)
-    info.allowIgnore = false;
-  program_.tensors = tensors.data();
+  countAllLabels();
   const std::string f = rows("a.bin", 0, 10);
   ASSERT_TRUE(open({"tokens=" + f, "labels=" + f}));
   ASSERT_TRUE(reader_.setShuffle(7));

@@ -50,6 +50,13 @@ protected:
     EXPECT_TRUE(step_->read(*step_->find(name), v.data(), 8 * tiny::kRows));
     return v;
   }
+  /// The program leaves no label out from now on.
+  void countAllLabels() {
+    tensors_.assign(program_.tensors, program_.tensors + program_.tensorCount);
+    for (TensorInfo &info : tensors_)
+      info.allowIgnore = false;
+    program_.tensors = tensors_.data();
+  }
   void fails(std::vector<std::string> specs, Code code, const char *why) {
     const Status s = open(specs);
     EXPECT_EQ(s.code(), code);
@@ -58,6 +65,7 @@ protected:
 
   TemporaryDirectory dir_;
   StepProgram program_;
+  std::vector<TensorInfo> tensors_; // A changed program has these.
   std::unique_ptr<Step> step_;
   DataReader reader_;
 };

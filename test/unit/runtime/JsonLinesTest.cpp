@@ -117,11 +117,7 @@ TEST_F(JsonLinesData, LinesAreBounded) {
 }
 
 TEST_F(JsonLinesData, ALabelWithoutAnIgnoredValueIsNotFilledUp) {
-  std::vector<TensorInfo> tensors(program_.tensors,
-                                  program_.tensors + program_.tensorCount);
-  for (TensorInfo &info : tensors)
-    info.allowIgnore = false;
-  program_.tensors = tensors.data();
+  countAllLabels();
   EXPECT_EQ(errorOf(row("1,2,3,4,5,6,7,8", "1,2,3,4,5,6,7")),
             "'a.jsonl', line 1, column 41: 'labels' has 7 entries, and a "
             "sample takes 8: rows are filled up only where the model leaves "
