@@ -181,7 +181,8 @@ void parseRecipe(Line &line, Problem &problem) {
           line.index("segment", r.segment) || line.list("reads", r.reads) ||
           line.list("writes", r.writes) ||
           (line.hasSpaces && (line.index("engine", r.engine) ||
-                              line.index("scratch-space", r.workspaceSpace)));
+                              line.index("scratch-space", r.workspaceSpace) ||
+                              line.index("bus", r.busShare)));
   }
   r.name = line.name();
   if (r.instruction != kNone) {

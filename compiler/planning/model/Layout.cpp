@@ -15,36 +15,6 @@ absl::Status broken(const std::string &what) {
   return absl::FailedPreconditionError(what);
 }
 
-/// R12 within one trip, from idle engines to idle engines.
-class TripClock {
-public:
-  explicit TripClock(size_t numEngines) : idleAt(numEngines, 0) {}
-
-  /// Runs a compute entry; returns its end.
-  int64_t run(int64_t cost) { return idleAt[kComputeEngine] += cost; }
-  /// Starts work whose inputs are complete at `ready`; returns its end.
-  int64_t start(EngineId engine, int64_t cost, int64_t ready) {
-    int64_t begin =
-        std::max({idleAt[engine], idleAt[kComputeEngine], done, ready});
-    return idleAt[engine] = begin + cost;
-  }
-  /// The end of the compute entries so far.
-  int64_t now() const { return idleAt[kComputeEngine]; }
-  /// The Done of work that ends at `end`.
-  void finish(int64_t end, bool computeWaits) {
-    done = std::max(done, end);
-    if (computeWaits)
-      idleAt[kComputeEngine] = std::max(idleAt[kComputeEngine], end);
-  }
-  int64_t length() const {
-    return *std::max_element(idleAt.begin(), idleAt.end());
-  }
-
-private:
-  std::vector<int64_t> idleAt; // Per engine.
-  int64_t done = 0;            // End of all work whose Done has passed.
-};
-
 class Layout {
 public:
   Layout(const Problem &problem, const Solution &solution);
@@ -84,19 +54,19 @@ private:
   std::vector<std::vector<ValueId>> carried; // Per segment.
 
   // State of the current trip.
-  TripClock clock{1};
-  std::vector<int32_t> doneAt;   // Per Start: the index of its Done.
-  std::vector<int64_t> workEnd;  // By `work`; kIdle: it moves nothing.
-  std::vector<int32_t> inFlight; // Per value: last moment of its work.
-  std::vector<int64_t> madeTime; // Per instance.
-  static constexpr int64_t kIdle = -1;
+  TripTimes clock;
+  int32_t firstMoment = 0;
+  std::vector<int32_t> doneAt;    // Per Start: the index of its Done.
+  std::vector<int32_t> workStart; // By `work`; kNone: it moves nothing.
+  std::vector<int32_t> inFlight;  // Per value: last moment of its work.
+  std::vector<int32_t> makers;    // Of the current entry.
 };
 
 Layout::Layout(const Problem &problem, const Solution &solution)
     : problem(problem), solution(solution), home(homesOf(problem, solution)),
       current(problem.values.size(), kNone),
       isNothing(problem.values.size(), 0), carried(problem.segments.size()),
-      inFlight(problem.values.size(), kNone) {
+      clock(problem.engines.size()), inFlight(problem.values.size(), kNone) {
   std::vector<SegmentId> madeIn(problem.values.size(), kNone);
   for (const Instruction &i : problem.instructions)
     for (ValueId v : problem.recipes[i.recipes.front()].writes)
@@ -110,7 +80,6 @@ Layout::Layout(const Problem &problem, const Solution &solution)
         home[v] == ValueId(v))
       current[v] = timeline.addInitial(ValueId(v));
   }
-  madeTime.assign(timeline.instances.size(), 0);
 }
 
 absl::StatusOr<Timeline> Layout::run() {
@@ -152,13 +121,14 @@ void Layout::beginSegment(SegmentId s) {
     else
       doneAt[startOf[list[i].work]] = int32_t(i);
   }
-  workEnd.assign(startOf.size(), 0);
+  workStart.assign(startOf.size(), kNone);
 }
 
 /// Carried values become the values that the trip before left. All other values
 /// that the trip before wrote are forgotten (R7).
 void Layout::beginTrip(SegmentId s, int32_t trip) {
-  clock = TripClock(problem.engines.size());
+  clock.clear();
+  firstMoment = int32_t(timeline.size());
   std::vector<int32_t> bindings;
   for (ValueId c : carried[s]) {
     ValueId from =
@@ -178,8 +148,11 @@ absl::Status Layout::layTrip(SegmentId s, int32_t trip, int64_t times) {
   for (int32_t i = 0; i < int32_t(solution.segments[s].size()); ++i)
     if (absl::Status status = layEntry(s, trip, i, times); !status.ok())
       return status;
-  timeline.makespan += clock.length() * times;
-  timeline.tripLengths[s].push_back(clock.length());
+  clock.run();
+  timeline.times.insert(timeline.times.end(), clock.times.begin(),
+                        clock.times.end());
+  timeline.makespan += clock.length * times;
+  timeline.tripLengths[s].push_back(clock.length);
   return absl::OkStatus();
 }
 
@@ -190,7 +163,6 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
   int32_t t = timeline.addMoment(doneAt[index] - index);
   timeline.moments.push_back({s, trip, index});
   timeline.isIdle.push_back(0);
-  timeline.times.push_back({clock.now(), clock.now()});
   if (entry.phase == Phase::Done) {
     layDone(entry);
     return absl::OkStatus();
@@ -200,39 +172,31 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
   bool nothing = movesNothing(recipe);
   bool idle = nothing && problem.isMove(recipe);
   timeline.isIdle[t] = idle;
-  int64_t end = kIdle;
+  makers.clear();
   if (!idle) {
-    int64_t ready = 0;
     for (int32_t i : timeline.readsAt(t))
       if (i != kNone && timeline.instances[i].made > t)
-        ready = std::max(ready, madeTime[i]);
-    end = recipe.engine == EngineId(kComputeEngine)
-              ? clock.run(recipe.cost)
-              : clock.start(recipe.engine, recipe.cost, ready);
+        makers.push_back(timeline.instances[i].begin - firstMoment);
     timeline.engineBusy[recipe.engine] += recipe.cost * times;
-    timeline.times.back() = {end - recipe.cost, end};
   }
+  clock.add({idle ? nullptr : &recipe, entry.phase}, makers);
   if (entry.phase == Phase::Start)
-    workEnd[entry.work] = end;
+    workStart[entry.work] = idle ? kNone : t - firstMoment;
   if (nothing) {
     current[recipe.writes[0]] = kNone;
     isNothing[recipe.writes[0]] = 1;
     return absl::OkStatus();
   }
-  if (absl::Status status = layWrites(recipe, t); !status.ok())
-    return status;
-  madeTime.resize(timeline.instances.size(), end);
-  return absl::OkStatus();
+  return layWrites(recipe, t);
 }
 
 void Layout::layDone(const Execution &entry) {
-  int64_t end = workEnd[entry.work];
-  if (end == kIdle) {
-    timeline.isIdle.back() = 1;
-    return;
-  }
-  clock.finish(end, problem.touchesDevice(problem.recipes[entry.recipe]));
-  timeline.times.back().end = clock.now();
+  const Recipe &recipe = problem.recipes[entry.recipe];
+  const int32_t start = workStart[entry.work];
+  timeline.isIdle.back() = start == kNone;
+  clock.add({start == kNone ? nullptr : &recipe, Phase::Done, start,
+             problem.touchesDevice(recipe)},
+            {});
 }
 
 absl::Status Layout::layReads(const Recipe &recipe, SegmentId s,

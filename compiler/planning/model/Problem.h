@@ -14,7 +14,7 @@
 // of that list is an *execution*; the bytes that a value holds after one
 // execution that writes it are an *instance* of the value. All of memory
 // follows from the solution by these rules, and nothing else is modelled. R1 to
-// R8 describe a problem with one space and one engine; R9 to R16 add other
+// R8 describe a problem with one space and one engine; R9 to R17 add other
 // spaces and the work beside the compute engine:
 //
 //  R1 A read takes the latest instance: the one of the last execution before
@@ -159,7 +159,19 @@
 //     host's engine reads g@host, m@host and writes m'@host. If the host's
 //     runs, m' exists only if a fetch makes it.
 //
-// R9 to R16 need no deadlock check: every wait points backwards in the list.
+// R17 The host's memory. Work of the engines that copy, and of the host's,
+//     takes a share of the host's memory bandwidth: `busShare`, in 1024ths of
+//     the whole. While the shares of the work in flight sum to more than the
+//     whole, all of it goes on at one lower speed, whole / sum. Work without a
+//     share keeps its own. Progress is rounded down to a whole unit of time
+//     where the sum changes, and an end is rounded up.
+//
+//     Example: a stash of 100 and a share of 768 begins at 0, an update of 60
+//     and 512 at 40, on the host's engine. Together they have 1280 of 1024: at
+//     four fifths of their speed the stash's other 60 and the update take 75,
+//     to 115. Alone each would end at 100.
+//
+// R9 to R17 need no deadlock check: every wait points backwards in the list.
 // Memory doesn't depend on durations: it is a function of the list alone.
 //
 // A view is not a value: the builder of a problem collapses a view into the
@@ -262,7 +274,12 @@ struct Recipe {
   SegmentId segment = kNone;
   EngineId engine = 0;
   SpaceId workspaceSpace = 0;
+  /// Of the host's memory bandwidth, while it runs at full speed (R17).
+  int32_t busShare = 0;
 };
+
+/// The whole bandwidth of the host's memory, in units of `Recipe::busShare`.
+inline constexpr int32_t kWholeBus = 1024;
 
 /// Runs exactly once in each trip of its segment, by one of its recipes. All
 /// recipes of an instruction make the same contents (R16), so with one form of

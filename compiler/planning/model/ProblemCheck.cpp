@@ -9,8 +9,9 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Largest sum of sizes or costs: a quarter of INT64_MAX.
-constexpr int64_t kMaxSum = std::numeric_limits<int64_t>::max() / 4;
+/// Largest sum of sizes or costs. Where all engines share the host's memory,
+/// work takes up to five times as long as alone (R17).
+constexpr int64_t kMaxSum = std::numeric_limits<int64_t>::max() / 8;
 
 template <typename... Words> absl::Status malformed(const Words &...words) {
   return absl::InvalidArgumentError(absl::StrCat(words...));

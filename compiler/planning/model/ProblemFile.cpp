@@ -101,6 +101,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
     field("segment", r.segment, kNone);
     field("engine", r.engine, 0);
     field("scratch-space", r.workspaceSpace, 0);
+    field("bus", r.busShare, 0);
     out += r.recomputable ? " again" : "";
     list("reads", r.reads);
     list("writes", r.writes);

@@ -145,6 +145,11 @@ absl::Status checkEngines(const Problem &problem) {
       return malformed("recipe '", r.name, "' on engine '",
                        problem.engines[r.engine].name,
                        "' doesn't copy one form of a content to another");
+    if (r.busShare < 0 || r.busShare > kWholeBus || (r.busShare && !r.engine))
+      return malformed("recipe '", r.name, "' on engine '",
+                       problem.engines[r.engine].name, "' has a share of ",
+                       r.busShare, " of the host's memory; a share is 0 to ",
+                       kWholeBus, ", and 0 on the engine that computes");
     if (problem.isCopy(r) && r.reads == r.writes)
       return malformed("recipe '", r.name, "' copies '",
                        problem.values[r.reads[0]].name, "' to itself");

@@ -50,6 +50,7 @@
 #define TMC_COMPILER_PLANNING_MODEL_TIMELINE_H
 
 #include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/TripTimes.h"
 
 #include <span>
 
@@ -63,11 +64,6 @@ struct SpaceUse {
   std::vector<int64_t> liveBytes; // One per moment, reserved left out.
   int64_t peakBytes = 0;
   size_t peakMoment = 0; // The first moment of the peak.
-};
-
-/// Cost units [begin, end).
-struct TimeSpan {
-  int64_t begin = 0, end = 0;
 };
 
 class Timeline {

@@ -80,7 +80,7 @@ private:
   Defect nameWrites(Entry &entry, int32_t at);
   Defect checkTakes(const Entry &entry) const;
   Defect checkHomes();
-  Wide timeOf(size_t begin, size_t end) const;
+  Wide timeFrom(size_t begin) const;
 
   Defect walkBack();
   void hold(const Entry &entry);
@@ -175,7 +175,7 @@ Defect Walk::nameSegment(SegmentId s) {
     size_t begin = entries.size();
     if (Defect d = nameTrip(s, trip == 0))
       return d;
-    Wide time = timeOf(begin, entries.size());
+    Wide time = timeFrom(begin);
     bool stands = trip == 1 && segment.trips > kUnrolled;
     measure.makespan += stands ? time * (segment.trips - kUnrolled + 1) : time;
   }
@@ -299,37 +299,22 @@ Defect Walk::checkHomes() {
   return std::nullopt;
 }
 
-/// Time of the entries [begin, end), one trip (R12).
-Wide Walk::timeOf(size_t begin, size_t end) const {
-  std::vector<Wide> ends(end - begin, 0), engineEnd(problem.engines.size(), 0);
-  Wide computed = 0, awaited = 0, complete = 0, latest = 0;
-  for (size_t at = begin; at < end; ++at) {
+/// Time of the entries from `begin` on, one trip.
+Wide Walk::timeFrom(size_t begin) const {
+  std::vector<TimedEntry> timed;
+  for (size_t at = begin; at < entries.size(); ++at) {
     const Entry &entry = entries[at];
-    if (entry.execution->phase == Phase::Done) {
-      const Entry &start = entries[entry.start];
-      if (start.idle)
-        continue;
-      complete = std::max(complete, ends[entry.start - begin]);
-      if (onDevice(*entry.recipe))
-        awaited = std::max(awaited, ends[entry.start - begin]);
-      continue;
-    }
-    if (entry.idle)
-      continue;
-    Wide &mine = ends[at - begin];
-    if (entry.recipe->engine == 0) {
-      mine = computed = std::max(computed, awaited) + entry.recipe->cost;
-    } else {
-      mine = std::max({engineEnd[entry.recipe->engine], computed, complete});
-      for (int32_t version : entry.reads)
-        if (version >= 0 && versions[version].from >= int32_t(begin))
-          mine = std::max(mine, ends[versions[version].from - begin]);
-      mine += entry.recipe->cost;
-      engineEnd[entry.recipe->engine] = mine;
-    }
-    latest = std::max(latest, mine);
+    TimedEntry &one = timed.emplace_back();
+    one.phase = entry.execution->phase;
+    if (!entries[entry.start].idle)
+      one.recipe = entry.recipe;
+    one.start = entry.start - int32_t(begin);
+    one.onDevice = onDevice(*entry.recipe);
+    for (int32_t version : entry.reads)
+      if (version >= 0 && versions[version].from >= int32_t(begin))
+        one.makers.push_back(versions[version].from - int32_t(begin));
   }
-  return latest;
+  return timeOfTrip(problem, timed);
 }
 
 void Walk::change(int32_t version, int needs, int holds) {

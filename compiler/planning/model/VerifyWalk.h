@@ -2,9 +2,9 @@
 //
 // The walk shares nothing with the timeline: it unrolls up to four trips, names
 // each version of each value on the way forward, walks back with the set of
-// versions that are needed or held, and times each trip by the ends of the work
-// that each entry waits for. All sums have 128 bits. A defect begins with its
-// rule: "R13: 'adam' overwrites ...".
+// versions that are needed or held, and times each trip (VerifyTimes.cpp): at
+// each end it asks of the entries behind it which of them may begin. All sums
+// have 128 bits. A defect begins with its rule: "R13: 'adam' overwrites ...".
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_VERIFYWALK_H
 #define TMC_COMPILER_PLANNING_MODEL_VERIFYWALK_H
@@ -30,6 +30,19 @@ std::optional<std::string> verifyLists(const Problem &problem,
 std::optional<std::string> measureWalk(const Problem &problem,
                                        const Solution &solution,
                                        WalkMeasure &measure);
+
+/// An entry of a trip, for its time.
+struct TimedEntry {
+  const Recipe *recipe = nullptr; // Null: a move of a first trip's nothing.
+  Phase phase = Phase::Whole;
+  int32_t start = kNone;       // Of a Done: the entry of its Start.
+  bool onDevice = false;       // It reads or writes a value of the device.
+  std::vector<int32_t> makers; // Of work: the entries of its inputs.
+};
+
+/// Time of one trip's entries (R12, R17).
+__int128 timeOfTrip(const Problem &problem,
+                    const std::vector<TimedEntry> &entries);
 
 } // namespace tmc::planning
 

@@ -1,0 +1,157 @@
+#include "compiler/planning/model/TripTimes.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+using Wide = __int128;
+
+} // namespace
+
+void TripTimes::clear() {
+  entries.clear();
+  makers.clear();
+  makersBegin = {0};
+}
+
+void TripTimes::add(const Entry &entry, std::span<const int32_t> waitsFor) {
+  entries.push_back(entry);
+  makers.insert(makers.end(), waitsFor.begin(), waitsFor.end());
+  makersBegin.push_back(makers.size());
+}
+
+void TripTimes::run() {
+  times.assign(entries.size(), {});
+  ended.assign(entries.size(), 0);
+  gate.assign(entries.size(), 0);
+  passed.clear();
+  complete = next = 0;
+  isReached = isComputing = false;
+  now = computed = length = shares = 0;
+  for (Queue &queue : engines) {
+    queue.work.clear();
+    queue.next = 0;
+    queue.active = kNone;
+  }
+  while (true) {
+    // All that happens at this time: an end lets others begin, and work without
+    // a cost ends at once.
+    for (bool changes = true; changes;) {
+      changes = false;
+      compute();
+      for (Queue &queue : engines)
+        changes |= end(queue) || begin(queue);
+    }
+    int64_t soonest = isComputing ? computed : kNever;
+    for (const Queue &queue : engines)
+      if (queue.active != kNone)
+        soonest = std::min(soonest, endOf(queue));
+    if (soonest == kNever)
+      break;
+    now = soonest;
+  }
+  length = now;
+}
+
+/// Compute goes as far as it can: into the next entry that takes time, or to
+/// the Done of work that it waits for.
+void TripTimes::compute() {
+  while (next < entries.size()) {
+    if (!isReached)
+      times[next].begin = now;
+    isReached = true;
+    if (!passes(next))
+      return;
+    times[next].end = now;
+    isReached = isComputing = false;
+    ++next;
+  }
+}
+
+/// Whether compute is past the entry that it has come to.
+bool TripTimes::passes(size_t at) {
+  const Entry &entry = entries[at];
+  if (!entry.recipe)
+    return true;
+  switch (entry.phase) {
+  case Phase::Whole:
+    if (!isComputing)
+      computed = now + entry.recipe->cost;
+    isComputing = true;
+    return computed <= now;
+  case Phase::Start:
+    gate[at] = passed.size();
+    engines[size_t(entry.recipe->engine)].work.push_back(int32_t(at));
+    return true;
+  case Phase::Done:
+    if (entry.waits)
+      return isEnded(entry.start);
+    passed.push_back(entry.start);
+    return true;
+  }
+  return true;
+}
+
+/// Begins the next work of an engine, if it is complete.
+bool TripTimes::begin(Queue &queue) {
+  while (complete < passed.size() && isEnded(passed[complete]))
+    ++complete;
+  if (queue.active != kNone || queue.next == queue.work.size())
+    return false;
+  const size_t entry = size_t(queue.work[queue.next]);
+  if (gate[entry] > complete)
+    return false;
+  for (size_t m = makersBegin[entry]; m < makersBegin[entry + 1]; ++m)
+    if (!isEnded(makers[m]))
+      return false;
+  share(entries[entry].recipe->busShare);
+  queue.active = int32_t(entry);
+  queue.rest = entries[entry].recipe->cost;
+  queue.since = now;
+  ++queue.next;
+  times[entry].begin = now;
+  return true;
+}
+
+bool TripTimes::end(Queue &queue) {
+  if (queue.active == kNone || endOf(queue) > now)
+    return false;
+  const size_t entry = size_t(queue.active);
+  share(-entries[entry].recipe->busShare);
+  queue.active = kNone;
+  ended[entry] = 1;
+  times[entry].end = now;
+  return true;
+}
+
+int64_t TripTimes::endOf(const Queue &queue) const {
+  const int64_t sum =
+      entries[size_t(queue.active)].recipe->busShare ? shares : 0;
+  if (sum <= kWholeBus)
+    return queue.since + queue.rest;
+  return queue.since +
+         int64_t((Wide(queue.rest) * sum + kWholeBus - 1) / kWholeBus);
+}
+
+/// The shares in flight change: all work on the bus has gone on at its old
+/// speed until now.
+void TripTimes::share(int64_t by) {
+  if (by == 0)
+    return;
+  for (Queue &queue : engines) {
+    if (queue.active == kNone ||
+        !entries[size_t(queue.active)].recipe->busShare)
+      continue;
+    const int64_t passes = now - queue.since;
+    queue.rest -=
+        std::min(queue.rest, shares <= kWholeBus
+                                 ? passes
+                                 : int64_t(Wide(passes) * kWholeBus / shares));
+    queue.since = now;
+  }
+  shares += by;
+}
