@@ -225,9 +225,16 @@ private:
     for (size_t s = 0; s < solution.segments.size(); ++s)
       for (const planning::Execution &e : solution.segments[s]) {
         const planning::Recipe &r = problem.recipes[e.recipe];
-        if (e.phase != planning::Phase::Done && problem.isMove(r))
+        if (e.phase == planning::Phase::Done)
+          continue;
+        const int64_t trips = problem.segments[s].trips;
+        if (problem.isMove(r))
           record.movedBytes[problem.engines[r.engine].kind] +=
-              problem.values[r.reads[0]].bytes * problem.segments[s].trips;
+              problem.values[r.reads[0]].bytes * trips;
+        if (r.busShare > 0)
+          record.hostMemoryPs = std::max<int64_t>(record.hostMemoryPs, 0) +
+                                int64_t(__int128(r.cost) * r.busShare * trips /
+                                        planning::kWholeBus);
       }
     for (size_t e = 0; e < problem.engines.size(); ++e) {
       int64_t &busy = record.busyPs[problem.engines[e].kind];

@@ -26,6 +26,9 @@ planning::MoveOptions tmc::moveOptionsOf(const Target &target,
   options.toDevice = rateOf(target.copies[EngineKind::HostToDevice]);
   options.update =
       rateOf(target.updates.bytesPerSecond, target.updates.launchSeconds);
+  options.hostBandwidth = target.hostBytesPerSecond > 0
+                              ? rateOf(target.hostBytesPerSecond, 0).bandwidth
+                              : 0;
   options.hostBudget = budgets[SpaceKind::Host];
   options.fileRead = rateOf(target.copies[EngineKind::FileRead]);
   options.fileWrite = rateOf(target.copies[EngineKind::FileWrite]);

@@ -22,6 +22,7 @@ static void forEach(Record &record, F f) {
   f(StringRef("cost_ps"), record.costPs);
   f(StringRef("unconstrained_cost_ps"), record.unconstrainedCostPs);
   f(StringRef("load_ps"), record.loadPs);
+  f(StringRef("host_memory_ps"), record.hostMemoryPs);
   f(StringRef("bound_ps"), record.boundPs);
   f(StringRef("recomputed_ops"), record.recomputedOps);
   f(StringRef("unfolded_biases"), record.unfoldedBiases);

@@ -31,6 +31,9 @@ struct PlanRecord {
   /// that each is busy; -1: nothing moves.
   PerEngine<int64_t> movedBytes = PerEngine<int64_t>::all(-1);
   PerEngine<int64_t> busyPs = PerEngine<int64_t>::all(-1);
+  /// Time that the host's memory would take for all bytes that it is shared for
+  /// (R17 of planning/model/Problem.h); -1: it isn't limited.
+  int64_t hostMemoryPs = -1;
   int64_t reservedBytes = -1;
   /// The live peak of the program's own order, without recomputation.
   int64_t unconstrainedBytes = -1;

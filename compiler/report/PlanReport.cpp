@@ -172,6 +172,9 @@ static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
     if (engine.copies)
       moved[engine.name] = bytes;
   spaces["busy_s"] = std::move(busy);
+  spaces["host_memory_s"] = plan.hostMemorySeconds() < 0
+                                ? json::Value(nullptr)
+                                : json::Value(plan.hostMemorySeconds());
   spaces["waits_s"] = std::move(waits);
   spaces["moved_bytes"] = std::move(moved);
   return spaces;

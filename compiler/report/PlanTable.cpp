@@ -190,6 +190,10 @@ static void tellSpaces(Table &table, const PlanFigures &plan,
   if (plan.hostUpdates > 0)
     table.row("updates on the host", std::to_string(plan.hostUpdates),
               busy(EngineKind::Host));
+  if (double seconds = plan.hostMemorySeconds(); seconds >= 0)
+    table.row("host memory",
+              percent(100 * seconds / plan.stepSeconds(), "%.0f %%"),
+              "of its bandwidth, by copies and updates");
   double waited = plan.stepSeconds() - plan.busySeconds(EngineKind::Compute);
   table.row("kernels wait", readableSeconds(waited),
             "of " + readableSeconds(plan.stepSeconds()) +

@@ -95,6 +95,11 @@ struct PlanFigures {
   double busySeconds(EngineKind engine) const {
     return std::max(0.0, secondsOf(record.busyPs[engine]));
   }
+  /// The predicted seconds that the host's memory would take alone for all
+  /// copies and updates; -1: it isn't limited.
+  double hostMemorySeconds() const {
+    return record.hostMemoryPs < 0 ? -1 : secondsOf(record.hostMemoryPs);
+  }
   /// Bytes that a step copies away from the device.
   int64_t offloadedBytes() const;
   double overheadPct() const;

@@ -39,8 +39,9 @@ constexpr Machine kMachines[] = {
     // Ryzen 9 5950X: 16 cores of 3.4 GHz, 2 channels of DDR4-3200.
     {kPcie4, 51.2, 16 * 3.4 * 32}};
 
-/// The share of the memory's peak rate that a streaming kernel reaches: an
-/// assumption, until a calibration measures it.
+/// The share of the memory's peak rate that a streaming kernel reaches, or all
+/// transfers and updates together: an assumption, until a calibration measures
+/// it.
 constexpr double kStreamShare = 0.8;
 
 /// The time from the call to the first byte of an asynchronous copy; of a read
@@ -62,6 +63,7 @@ void tmc::describeHost(HostMachine machine, Target &target) {
   target.copies[EngineKind::HostToDevice] = link;
   target.updates = {kUpdateLaunchSeconds, m.gigaflops * kGiga,
                     kStreamShare * m.memoryGigabytesPerSecond * kGiga};
+  target.hostBytesPerSecond = target.updates.bytesPerSecond;
   describeFile(machine, target);
 }
 

@@ -63,6 +63,9 @@ struct Target {
   PerEngine<Channel> copies;    // Of the engines that copy.
   /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
   Roofline updates;
+  /// Of the host's memory, which copies and updates share; 0: no limit. The
+  /// rates of a calibration need none: all engines worked together.
+  double hostBytesPerSecond = 0;
 
   /// The roofline of a kernel of `family` with products of `type`: the family's
   /// own roofline, else the target's, else those of f32, again the family's own

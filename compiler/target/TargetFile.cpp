@@ -17,8 +17,8 @@ namespace json = llvm::json;
 /// and 2 had `host_bytes_per_second`, for each direction, and no other figures
 /// of host and file. Schema 3 had figures of host and file, and schema 4 has
 /// those of each space and engine, by their names. Schema 5 may have classes of
-/// kernels.
-static constexpr int64_t kSchema = 5, kHostAndFileSchema = 3,
+/// kernels, schema 6 the rate of the host's memory.
+static constexpr int64_t kSchema = 6, kHostAndFileSchema = 3,
                          kOneRateSchema = 2, kF32Schema = 1;
 
 /// The card whose host an older file gets if its architecture is that of no
@@ -91,6 +91,8 @@ std::string tmc::targetToJson(const Target &target) {
       {"engines", std::move(engines)},
       {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
+  if (target.hostBytesPerSecond > 0)
+    object["host_memory_bytes_per_second"] = target.hostBytesPerSecond;
   if (!target.classes.empty())
     object["kernels"] = classesToJson(target);
   return jsonText(std::move(object), 2);
@@ -326,6 +328,8 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
       });
     }
   });
+  if (object->get("host_memory_bytes_per_second"))
+    reader.real("host_memory_bytes_per_second", target.hostBytesPerSecond);
   if (const json::Value *kernels = object->get("kernels"))
     reader.nested("kernels", kernels->getAsObject(), [&](Reader own) {
       own.words("measured_on", target.measuredOn);

@@ -149,6 +149,8 @@ void tmc::describeMoves(const EngineRates &rates, Target &target) {
   for (const auto &[engine, channel] : rates)
     if (infoOf(engine).copies)
       target.copies[engine] = channel;
+  if (!rates.empty()) // They worked together.
+    target.hostBytesPerSecond = 0;
   // The rate in bytes includes a rule's arithmetic, so operations bound
   // nothing.
   constexpr double kFar = 1000;

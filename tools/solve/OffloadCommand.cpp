@@ -180,6 +180,7 @@ void readFlags(Arguments &args, MoveOptions &moves, SolveOptions &options,
       bandwidth(args, "--bandwidth", moves.toHost.bandwidth);
   moves.update.bandwidth =
       bandwidth(args, "--host-bandwidth", moves.update.bandwidth);
+  moves.hostBandwidth = bandwidth(args, "--memory-bandwidth", 0);
   moves.fileRead.bandwidth = bandwidth(args, "--file-bandwidth", 0);
   moves.fileWrite.bandwidth =
       bandwidth(args, "--file-write-bandwidth", moves.fileRead.bandwidth);
@@ -276,6 +277,7 @@ int solveOffload(int argc, char **argv) {
                                    {"--host-budget", true},
                                    {"--bandwidth", true},
                                    {"--host-bandwidth", true},
+                                   {"--memory-bandwidth", true},
                                    {"--file-bandwidth", true},
                                    {"--file-write-bandwidth", true},
                                    {"--file-budget", true},

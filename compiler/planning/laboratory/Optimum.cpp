@@ -167,6 +167,12 @@ tmc::planning::planOptimum(const Problem &problem,
         absl::StrCat("the optimum is for problems of up to ", kMostNames,
                      " values, not ", problem.values.size()));
   for (const Recipe &r : problem.recipes)
+    if (r.busShare > 0)
+      return absl::UnimplementedError(
+          absl::StrCat("the optimum is for engines that don't slow each other, "
+                       "and '",
+                       r.name, "' shares the host's memory"));
+  for (const Recipe &r : problem.recipes)
     if (r.overwrites.size() > kMostOverwrites)
       return absl::UnimplementedError(absl::StrCat(
           "the optimum is for recipes of up to ", kMostOverwrites,

@@ -25,8 +25,7 @@ private:
   void beginTrip(SegmentId s, int32_t trip);
   void carry(const std::vector<ValueId> &values, int32_t trip);
   absl::Status layTrip(SegmentId s, int32_t trip, int64_t times);
-  absl::Status layEntry(SegmentId s, int32_t trip, int32_t index,
-                        int64_t times);
+  absl::Status layEntry(SegmentId s, int32_t trip, int32_t index);
   void layDone(const Execution &entry);
   absl::Status layReads(const Recipe &recipe, SegmentId s, int32_t index);
   absl::Status layWrites(const Recipe &recipe, int32_t t);
@@ -146,9 +145,16 @@ void Layout::beginTrip(SegmentId s, int32_t trip) {
 
 absl::Status Layout::layTrip(SegmentId s, int32_t trip, int64_t times) {
   for (int32_t i = 0; i < int32_t(solution.segments[s].size()); ++i)
-    if (absl::Status status = layEntry(s, trip, i, times); !status.ok())
+    if (absl::Status status = layEntry(s, trip, i); !status.ok())
       return status;
   clock.run();
+  for (int32_t i = 0; i < int32_t(clock.times.size()); ++i) {
+    const Execution &entry = solution.segments[s][i];
+    const TimeSpan &time = clock.times[i];
+    if (entry.phase != Phase::Done)
+      timeline.engineBusy[problem.recipes[entry.recipe].engine] +=
+          (time.end - time.begin) * times;
+  }
   timeline.times.insert(timeline.times.end(), clock.times.begin(),
                         clock.times.end());
   timeline.makespan += clock.length * times;
@@ -156,8 +162,7 @@ absl::Status Layout::layTrip(SegmentId s, int32_t trip, int64_t times) {
   return absl::OkStatus();
 }
 
-absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
-                              int64_t times) {
+absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index) {
   const Execution &entry = solution.segments[s][index];
   const Recipe &recipe = problem.recipes[entry.recipe];
   int32_t t = timeline.addMoment(doneAt[index] - index);
@@ -173,12 +178,9 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
   bool idle = nothing && problem.isMove(recipe);
   timeline.isIdle[t] = idle;
   makers.clear();
-  if (!idle) {
-    for (int32_t i : timeline.readsAt(t))
-      if (i != kNone && timeline.instances[i].made > t)
-        makers.push_back(timeline.instances[i].begin - firstMoment);
-    timeline.engineBusy[recipe.engine] += recipe.cost * times;
-  }
+  for (int32_t i : timeline.readsAt(t))
+    if (i != kNone && timeline.instances[i].made > t)
+      makers.push_back(timeline.instances[i].begin - firstMoment);
   clock.add({idle ? nullptr : &recipe, entry.phase}, makers);
   if (entry.phase == Phase::Start)
     workStart[entry.work] = idle ? kNone : t - firstMoment;

@@ -38,9 +38,18 @@ public:
   }
 
 private:
-  static int64_t timeOf(int64_t bytes, const MoveRate &rate) {
-    return rate.latency +
-           int64_t(__int128(bytes) * 1'000'000'000'000 / rate.bandwidth);
+  /// Sets time and share of work on `bytes` of the host's memory.
+  void price(Recipe &r, int64_t bytes, const MoveRate &rate) const {
+    constexpr __int128 kSecond = 1'000'000'000'000;
+    const int64_t memory = options.hostBandwidth;
+    const int64_t bandwidth =
+        memory ? std::min(memory, rate.bandwidth) : rate.bandwidth;
+    r.cost = rate.latency + int64_t(bytes * kSecond / bandwidth);
+    if (memory == 0 || r.cost == 0)
+      return;
+    const __int128 most = __int128(r.cost) * memory;
+    r.busShare = int32_t(std::min<__int128>(
+        kWholeBus, (bytes * kSecond * kWholeBus + most - 1) / most));
   }
 
   /// The value's form on the host.
@@ -89,7 +98,7 @@ private:
     r.reads = {from};
     r.writes = {to};
     r.engine = engine;
-    r.cost = timeOf(problem.values[from].bytes, rate);
+    price(r, problem.values[from].bytes, rate);
     r.recomputable = true;
     problem.addRecipe(std::move(r));
   }
@@ -145,7 +154,7 @@ private:
       o = {onHost[o.read], onHost[o.written], o.must};
     there.name += " on the host";
     there.engine = hostEngine;
-    there.cost = timeOf(bytes, options.update);
+    price(there, bytes, options.update);
     there.workspaceSpace = host;
     there.recomputable = false;
     problem.addVariant(i, std::move(there));

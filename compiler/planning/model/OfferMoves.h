@@ -44,6 +44,9 @@ struct MoveOptions {
   MoveRate toHost = {25'000'000'000, 10'000'000};
   MoveRate toDevice = toHost;
   MoveRate update = {50'000'000'000, 0}; // On the host; by bytes touched.
+  /// Bytes per second of the host's memory, which copies and updates share
+  /// (R17); 0: no limit.
+  int64_t hostBandwidth = 0;
   int64_t hostBudget = -1;               // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;          // Least size of a value worth a move.
   /// Contents that may move: temporaries; moments; parameters. The host runs an

@@ -134,7 +134,7 @@ public:
 
   std::vector<Profile::Moment> moments;
   std::vector<SpaceUse> spaces; // By `Problem::spaces`.
-  /// Cost of the work of each engine, each trip counted.
+  /// Time of each engine's work, each trip counted.
   std::vector<int64_t> engineBusy;
   int64_t makespan = 0;
   /// When each moment's execution runs, from the beginning of its trip. For a

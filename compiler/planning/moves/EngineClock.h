@@ -4,14 +4,18 @@
 // earlier work of its engine, and when its inputs are there.
 //
 //     clock.run(kernel)            compute runs the kernel
-//     at = clock.start(fetch)      next on its engine; it ends `cost` later
-//     clock.end(fetch, at + cost)  compute waits, if it touches the device
+//     time = clock.start(fetch)    next on its engine
+//     clock.end(fetch, time.end)   compute waits, if it touches the device
 //     clock.border()               a trip ends: every engine is idle
+//
+// Work that shares the host's memory (R17) is slowed here by the work that is
+// in flight when it begins, for all of its time, and slows none that began
+// before. That is an estimate; without shares the times are those of R12.
 
 #ifndef TMC_COMPILER_PLANNING_MOVES_ENGINECLOCK_H
 #define TMC_COMPILER_PLANNING_MOVES_ENGINECLOCK_H
 
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/TripTimes.h"
 
 #include <algorithm>
 #include <vector>
@@ -21,21 +25,22 @@ namespace tmc::planning {
 struct EngineClock {
   explicit EngineClock(const Problem &problem)
       : problem(problem), free(problem.engines.size(), 0),
-        made(problem.values.size(), 0) {}
+        shares(problem.engines.size(), 0), made(problem.values.size(), 0) {}
 
   int64_t compute = 0, done = 0;
   int64_t now() const { return std::max(compute, done); }
 
   void run(const Recipe &r) { compute += r.cost; }
-  /// The time at which it begins; it ends `cost` later.
-  int64_t start(const Recipe &r) {
+  TimeSpan start(const Recipe &r) {
     int64_t from = std::max(free[r.engine], now());
     for (ValueId v : r.reads)
       from = std::max(from, made[v]);
-    free[r.engine] = from + r.cost;
+    const int64_t end = from + timeOf(r, from);
+    free[r.engine] = end;
+    shares[r.engine] = r.busShare;
     for (ValueId v : r.writes)
-      made[v] = from + r.cost;
-    return from;
+      made[v] = end;
+    return {from, end};
   }
   void end(const Recipe &r, int64_t at) {
     done = std::max(done, at);
@@ -47,6 +52,7 @@ struct EngineClock {
     compute = done = 0;
     std::fill(free.begin(), free.end(), 0);
     std::fill(made.begin(), made.end(), 0);
+    std::fill(shares.begin(), shares.end(), 0);
   }
   /// At the border of a trip every engine is idle.
   void border() {
@@ -57,7 +63,19 @@ struct EngineClock {
   }
 
   const Problem &problem;
-  std::vector<int64_t> free, made; // Per engine; per value.
+  std::vector<int64_t> free;   // Per engine.
+  std::vector<int64_t> shares; // Per engine: of its latest work.
+  std::vector<int64_t> made;   // Per value.
+
+private:
+  int64_t timeOf(const Recipe &r, int64_t from) const {
+    int64_t sum = r.busShare;
+    for (size_t e = 0; sum > 0 && e < free.size(); ++e)
+      if (EngineId(e) != r.engine && free[e] > from)
+        sum += shares[e];
+    return sum <= kWholeBus ? r.cost
+                            : int64_t(__int128(r.cost) * sum / kWholeBus);
+  }
 };
 
 } // namespace tmc::planning

@@ -149,7 +149,7 @@ private:
   void start(RecipeId recipe, InstructionId instruction, size_t entry,
              size_t load = kNowhere) {
     const Recipe &r = problem.recipes[recipe];
-    const int64_t end = clock.start(r) + r.cost;
+    const int64_t end = clock.start(r).end;
     open[r.engine].push_back({works, recipe, instruction, end, entry, load});
     out.push_back({recipe, instruction, {}, Phase::Start, works++});
   }

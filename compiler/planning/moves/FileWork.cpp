@@ -35,8 +35,8 @@ void FileWork::takeTimes(EngineClock &planned) {
       planned.run(r);
     } else if (list[e].phase == Phase::Start) {
       startOf[list[e].work] = e;
-      begins[e] = planned.start(r);
-      ends[e] = begins[e] + r.cost;
+      const TimeSpan time = planned.start(r);
+      begins[e] = time.begin, ends[e] = time.end;
     } else {
       doneOf[list[e].work] = e;
       planned.end(r, ends[startOf[list[e].work]]);

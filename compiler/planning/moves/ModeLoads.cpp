@@ -158,6 +158,7 @@ int64_t ModeLoads::timeOf(const Sketch &s) const {
   size_t reach = 0;
   int64_t returnFree = 0;
   int64_t spare = 0; // Free time of the link to the host, for copies.
+  double shared = 0; // Time of the host's memory.
   auto roomAt = [&](size_t b) {
     if (budget < 0)
       return std::numeric_limits<int64_t>::max() / 4;
@@ -195,6 +196,9 @@ int64_t ModeLoads::timeOf(const Sketch &s) const {
     spare -= s.copied[b];
     if (spare < 0) // The link is late.
       behind -= spare, spare = 0;
+    shared +=
+        linkShare * double(s.in[b] + s.out[b] + s.copied[b] + s.returned[b]) +
+        updateShare * double(s.host[b]);
     if (s.host[b] > 0)
       hostFree = std::max(hostFree, now + behind) + s.host[b];
     if (s.returned[b] > 0)
@@ -202,7 +206,7 @@ int64_t ModeLoads::timeOf(const Sketch &s) const {
     else if (returnFree > 0)
       returnFree += s.in[b];
   }
-  return std::max({now + behind, hostFree, returnFree});
+  return std::max({now + behind, hostFree, returnFree, int64_t(shared)});
 }
 
 ModeLoads::Loads ModeLoads::of(const UpdateModes &modes) const {

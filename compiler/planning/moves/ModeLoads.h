@@ -15,7 +15,8 @@
 //             updates on the host begin when their gradients are there, one
 //             after the other; their results follow
 //
-// The step ends with its last engine. The estimate is no bound;
+// The step ends with its last engine, or when the host's memory has moved all
+// that the engines share it for. The estimate is no bound;
 // `leastMakespan` gives one.
 
 #ifndef TMC_COMPILER_PLANNING_MOVES_MODELOADS_H
@@ -135,6 +136,8 @@ private:
   bool hasFile = false;
   double linkTime = 0; // Per byte.
   double readTime = 0, writeTime = 0;
+  /// Parts of the host's memory that the links and updates there take.
+  double linkShare = 0, updateShare = 0;
 
   // Per value, by main form; used to build the data above.
   struct Use {

@@ -14,15 +14,20 @@ ModeLoads::ModeLoads(const Problem &problem, const UpdateGroups &groups)
   const SpaceId host = problem.hostSpace();
   struct Rate {
     int64_t time = 0, bytes = 0;
+    double shared = 0; // Time of the host's memory.
     double ofByte() const { return bytes ? double(time) / double(bytes) : 0; }
-  } link, read, write;
+    double share() const { return time ? shared / double(time) : 0; }
+  } link, read, write, update;
   for (const Recipe &r : problem.recipes) {
-    if (!problem.isMove(r))
-      continue;
     auto count = [&](Rate &rate) {
       rate.time += r.cost;
       rate.bytes += problem.values[r.writes[0]].bytes;
+      rate.shared += double(r.cost) * r.busShare / kWholeBus;
     };
+    if (problem.isBeside(r))
+      count(update);
+    if (!problem.isMove(r))
+      continue;
     if (problem.isFetch(r))
       inTime[problem.contentOf(r.writes[0])] = r.cost, count(link);
     else if (problem.isStash(r))
@@ -32,6 +37,7 @@ ModeLoads::ModeLoads(const Problem &problem, const UpdateGroups &groups)
   }
   linkTime = link.ofByte(), readTime = read.ofByte();
   writeTime = write.ofByte(), hasFile = read.bytes > 0;
+  linkShare = link.share(), updateShare = update.share();
   if (host != kNone)
     mostAtHome = problem.liveLimitOf(host);
   whole = problem.liveLimitOf(0);

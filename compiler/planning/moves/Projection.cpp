@@ -424,14 +424,21 @@ int64_t tmc::planning::leastMakespan(const Problem &problem,
   int64_t makespan = 0;
   for (const Segment &segment : device.segments) {
     std::vector<int64_t> load(problem.engines.size(), 0);
+    __int128 bus = 0; // Cost times share.
     std::fill(there.begin(), there.end(), 0);
     for (InstructionId i : segment.instructions) {
       const Projection::Origin *origin = nullptr;
       int64_t cost = 0;
-      for (RecipeId r : device.instructions[i].recipes)
-        if (const Projection::Origin &is = projection.origins[r];
-            !origin || problem.recipes[is.recipe].cost < cost)
-          origin = &is, cost = problem.recipes[is.recipe].cost;
+      __int128 least = 0;
+      for (RecipeId r : device.instructions[i].recipes) {
+        const Projection::Origin &is = projection.origins[r];
+        const Recipe &its = problem.recipes[is.recipe];
+        const __int128 shared = __int128(its.cost) * its.busShare;
+        least = origin ? std::min(least, shared) : shared;
+        if (!origin || its.cost < cost)
+          origin = &is, cost = its.cost;
+      }
+      bus += least;
       const Recipe &recipe = problem.recipes[origin->recipe];
       int64_t &engine = load[recipe.engine];
       if (origin->kind == Kind::Work)
@@ -441,6 +448,7 @@ int64_t tmc::planning::leastMakespan(const Problem &problem,
       if (origin->kind == Kind::Stash)
         there[problem.contentOf(recipe.reads[0])] = load[0] + cost;
     }
+    load.push_back(int64_t(bus / kWholeBus)); // R17.
     makespan += segment.trips * *std::max_element(load.begin(), load.end());
   }
   return makespan;

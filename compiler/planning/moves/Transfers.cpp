@@ -297,7 +297,7 @@ void Transfers::takeTimes(size_t segment) {
       if (queue.all[i].start != e)
         break;
       const Recipe &recipe = whole.recipes[queue.all[i].recipe];
-      queue.ends[i] = clock.start(recipe) + recipe.cost;
+      queue.ends[i] = clock.start(recipe).end;
     }
   };
   auto finish = [&](Queue &queue, size_t e) {

@@ -14,6 +14,16 @@
 
 namespace tmc::planning {
 
+/// Draws a share of the host's memory for the work of each engine.
+inline void shareMemory(Random &random, Problem &p) {
+  const int64_t scale = random.chance(0.5) ? 1 : 1 + random.below(1000);
+  for (Recipe &r : p.recipes) {
+    r.cost *= scale;
+    if (r.engine != 0 && random.chance(0.9))
+      r.busShare = random.chance(0.3) ? kWholeBus : 1 + random.below(kWholeBus);
+  }
+}
+
 /// A small problem. Two or three spaces, three to five engines; kinds take
 /// turns: activations, an update on the device or on the host, a loop.
 inline SpaceProblem randomSpaces(Random &random, int kind) {

@@ -29,22 +29,30 @@ struct Plans {
   }
 };
 
+/// The least makespan of the lists within the problem's budgets.
+inline std::optional<int64_t> bestList(const Problem &p, const Plans &plans) {
+  std::optional<int64_t> best;
+  for (const Plans::Plan &plan : plans.all) {
+    bool fits = true;
+    for (size_t s = 0; s < p.spaces.size(); ++s)
+      fits &= p.spaces[s].budgetBytes < 0 ||
+              plan.peaks[s] <= p.spaces[s].budgetBytes;
+    if (fits && (!best || plan.makespan < *best))
+      best = plan.makespan;
+  }
+  return best;
+}
+
 /// The least makespan within the problem's budgets: of the lists, and, where
 /// there is no loop, of any number of executions, whatever the homes.
 inline std::optional<int64_t> optimumOf(const Problem &p, const Plans &plans) {
-  std::optional<int64_t> best;
+  std::optional<int64_t> best = bestList(p, plans);
   std::set<std::vector<ValueId>> homes;
   std::vector<int64_t> budgets;
   for (const MemorySpace &space : p.spaces)
     budgets.push_back(space.budgetBytes);
-  for (const Plans::Plan &plan : plans.all) {
+  for (const Plans::Plan &plan : plans.all)
     homes.insert(plan.homes);
-    bool fits = true;
-    for (size_t s = 0; s < budgets.size(); ++s)
-      fits &= budgets[s] < 0 || plan.peaks[s] <= budgets[s];
-    if (fits && (!best || plan.makespan < *best))
-      best = plan.makespan;
-  }
   if (p.segments.size() == 1 && best)
     for (const std::vector<ValueId> &home : homes)
       if (auto found = SpaceMachine(p, home, budgets, *best).run())

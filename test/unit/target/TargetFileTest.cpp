@@ -180,6 +180,7 @@ TEST(Target, ThePlannerGetsItsHost) {
   EXPECT_EQ(moves.update.bandwidth, 7'000'000'000);
   EXPECT_EQ(moves.update.latency, 5'000'000);
   EXPECT_EQ(moves.hostBudget, 1 << 30);
+  EXPECT_EQ(moves.hostBandwidth, 245'760'000'000); // 0.8 of the memory's peak.
   // Rates of files can be anything.
   budgets[SpaceKind::Host] = -1;
   target.copies[engine("d2h")] = {1e30, 1e300};
@@ -189,6 +190,32 @@ TEST(Target, ThePlannerGetsItsHost) {
   EXPECT_EQ(moves.toHost.latency, 1'000'000'000'000'000);
   EXPECT_EQ(moves.toDevice.bandwidth, 1);
   EXPECT_EQ(moves.hostBudget, -1);
+  target.hostBytesPerSecond = 1e30;
+  EXPECT_EQ(moveOptionsOf(target, budgets).hostBandwidth,
+            1'000'000'000'000'000);
+  target.hostBytesPerSecond = 0; // No limit.
+  EXPECT_EQ(moveOptionsOf(target, budgets).hostBandwidth, 0);
+}
+
+TEST(TargetFile, TheRateOfTheHostsMemoryIsKept) {
+  const Target target = *findTarget("cuda:rtx3060");
+  EXPECT_DOUBLE_EQ(target.hostBytesPerSecond, 0.8 * 51.2e9);
+  const std::string text = targetToJson(target);
+  EXPECT_EQ(targetFromJson(text, "t.json")->hostBytesPerSecond,
+            target.hostBytesPerSecond);
+  // Without it, and in files of older schemas, there is no limit.
+  Target free = target;
+  free.hostBytesPerSecond = 0;
+  EXPECT_EQ(targetFromJson(targetToJson(free), "t.json")->hostBytesPerSecond,
+            0);
+  EXPECT_EQ(findTarget("cpu:v3")->hostBytesPerSecond, 0);
+  const absl::StatusOr<Target> wrong =
+      targetFromJson(replaced(text, "host_memory_bytes_per_second\": 4",
+                              "host_memory_bytes_per_second\": -4"),
+                     "t.json");
+  EXPECT_EQ(wrong.status().message(),
+            "'t.json' is no target description: "
+            "'host_memory_bytes_per_second' isn't a positive number");
 }
 
 TEST(Target, OperandsChooseTheRate) {
@@ -294,9 +321,9 @@ TEST(TargetFile, NamesWhatIsWrong) {
             "v4-bf16, v4-amx: the instruction set that was measured");
   EXPECT_NE(why("{").find("'t.json' is no target description: "),
             std::string::npos);
-  EXPECT_EQ(why(replaced(good, "\"schema\": 5", "\"schema\": 9")),
+  EXPECT_EQ(why(replaced(good, "\"schema\": 6", "\"schema\": 9")),
             "'t.json' is no target description: its schema is 9; this tmc "
-            "reads 1 to 5");
+            "reads 1 to 6");
   EXPECT_EQ(why(replaced(good, "\"rooflines\"", "\"roofs\"")),
             "'t.json' is no target description: 'rooflines' isn't an object");
   EXPECT_EQ(why(replaced(good, "\"backend\": \"cpu\"", "\"backend\": \"tpu\"")),

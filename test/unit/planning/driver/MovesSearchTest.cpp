@@ -106,6 +106,47 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallProblems) {
   EXPECT_GE(seen.optimal, seen.instances * 99 / 100);
 }
 
+/// On shared memory plans are right, and no slower than the plan for engines of
+/// half the speed, which never slow each other: two links with half of the
+/// memory each, and updates with all of it, take twice as long at most.
+TEST(SpaceSearch, SharesTheHostsMemory) {
+  int64_t slowed = 0;
+  for (double share : {1.0, 0.6, 0.35}) {
+    StepOptions shape;
+    shape.layers = 6;
+    const Problem alone = [&] {
+      Problem p = generateStep(shape);
+      p.spaces[0].budgetBytes =
+          int64_t(share * double(simulate(p, baseSolution(p))->peakBytes));
+      return p;
+    }();
+    Problem shared = alone, halved = alone;
+    for (Recipe &r : shared.recipes)
+      r.busShare = shared.isMove(r)     ? kWholeBus / 2
+                   : shared.isBeside(r) ? kWholeBus
+                                        : 0;
+    for (Recipe &r : halved.recipes)
+      r.cost *= r.engine ? 2 : 1;
+    SolveOptions options;
+    options.effort = options.effort.part(32);
+    options.without.add(Strategy::Leaner); // It may take longer.
+    absl::StatusOr<Plan> plan = solveMoves(shared, options),
+                         other = solveMoves(halved, options);
+    ASSERT_TRUE(plan.ok() && other.ok());
+    ASSERT_TRUE(plan->feasible && other->feasible);
+    expectTrue(shared, *plan);
+    EXPECT_GE(plan->cost, plan->certificate.provenCost);
+    const int64_t there = simulate(shared, other->solution)->makespan;
+    EXPECT_LE(there, other->cost);
+    EXPECT_LE(plan->cost, there) << share;
+    slowed += simulate(alone, plan->solution)->makespan < plan->cost;
+    std::printf("  %.3f s, %.3f s of half speeds, %.3f s alone\n",
+                double(plan->cost) * 1e-12, double(there) * 1e-12,
+                double(simulate(alone, plan->solution)->makespan) * 1e-12);
+  }
+  EXPECT_GE(slowed, 2);
+}
+
 TEST(SpaceSearch, EndsAtAnError) {
   Random random(58);
   int64_t asked = 0;

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <deque>
 
 using namespace tmc::planning;
 
@@ -92,6 +93,123 @@ TEST(SpaceBrute, TimelineAndVerifierAgreeOnEveryList) {
   EXPECT_LT(tally.valid, tally.lists * 9 / 10);
   RecordProperty("lists", std::to_string(tally.lists));
   RecordProperty("valid", std::to_string(tally.valid));
+}
+
+/// Both time work on shared memory alike. It is no quicker than alone, moves no
+/// more than the memory can, and takes no longer than its engines one by one.
+TEST(SpaceBrute, TimelineAndVerifierAgreeOnSharedMemory) {
+  Random random(11);
+  Tally tally;
+  int64_t slowed = 0;
+  const int64_t instances = tmc::test::rounds(300, 2400);
+  for (; tally.instances < instances; ++tally.instances) {
+    SpaceProblem w = randomSpaces(random, tally.instances % 3);
+    shareMemory(random, w.p);
+    ASSERT_TRUE(check(w.p).ok()) << check(w.p).message() << printProblem(w.p);
+    Problem alone = w.p;
+    for (Recipe &r : alone.recipes)
+      r.busShare = 0;
+    EveryList(w.p, 2, [&](const Solution &bare) {
+      if (HasFatalFailure())
+        return;
+      Solution s = bare;
+      takeOverwrites(w.p, s);
+      compare(w.p, s, tally);
+      absl::StatusOr<Profile> profile = simulate(w.p, s),
+                              quick = simulate(alone, s);
+      ASSERT_EQ(profile.ok(), quick.ok());
+      if (!profile.ok())
+        return;
+      ASSERT_GE(profile->makespan, quick->makespan) << textOf(w.p, s);
+      slowed += profile->makespan > quick->makespan;
+      EXPECT_EQ(profile->engineBusy[0], quick->engineBusy[0]);
+      int64_t sum = 0;
+      for (int64_t busy : quick->engineBusy)
+        sum += busy;
+      ASSERT_LE(profile->makespan, sum + int64_t(profile->moments.size()) *
+                                             w.p.segments.size() * 5)
+          << textOf(w.p, s);
+    }).run();
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_GT(tally.valid, tally.lists / 10);
+  EXPECT_GT(slowed, instances / 2);
+  RecordProperty("valid", std::to_string(tally.valid));
+  RecordProperty("slowed", std::to_string(slowed));
+}
+
+/// Five engines with several pieces of work each, begun and done at random.
+TEST(SpaceBrute, TimelineAndVerifierAgreeOnWorkOfAllEngines) {
+  Random random(12);
+  Tally tally;
+  const int64_t instances = tmc::test::rounds(3000, 20000);
+  int64_t slowed = 0;
+  for (; tally.instances < instances; ++tally.instances) {
+    SpaceProblem w;
+    w.p.addSegment("step", random.chance(0.2) ? 3 : 1);
+    auto cost = [&] { return int64_t(random.below(30)); };
+    auto persistent = [&](const std::string &name, SpaceId space) {
+      w.value(name, 1).kind = ValueKind::Persistent;
+      w.form(name + "@far", name, space);
+    };
+    Solution s;
+    s.segments.resize(1);
+    std::vector<std::string> ready; // Moves that may begin.
+    for (int i = 0; i < 5; ++i) {
+      const std::string n = std::to_string(i);
+      w.value("y" + n, 1);
+      w.form("y@host" + n, "y" + n);
+      w.form("y@file" + n, "y" + n, kFile);
+      persistent("z" + n, kHost);
+      persistent("q" + n, kFile);
+      w.form("q@host" + n, "q" + n).kind = ValueKind::Temporary;
+      s.homes.push_back(w.id("z" + n + "@far"));
+      s.homes.push_back(w.id("q" + n + "@far"));
+      w.p.addInstruction(0, w.recipe("k" + n, "", "y" + n, cost()));
+      w.move("stash" + n, "y" + n, "y@host" + n, kD2H, cost());
+      w.move("write" + n, "y@host" + n, "y@file" + n, kWrite, cost());
+      w.move("bring" + n, "z" + n + "@far", "z" + n, kH2D, cost());
+      w.move("read" + n, "q" + n + "@far", "q@host" + n, kRead, cost());
+      ready.insert(ready.end(), {"bring" + n, "read" + n});
+    }
+    shareMemory(random, w.p);
+    ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+    std::string text;
+    std::vector<std::deque<std::string>> open(w.p.engines.size());
+    for (int kernel = 0; kernel < 5 || !ready.empty();) {
+      std::deque<std::string> &oldest =
+          open[random.below(uint32_t(open.size()))];
+      if (kernel < 5 && random.chance(0.3)) {
+        text += "k" + std::to_string(kernel) + " ";
+        ready.push_back("stash" + std::to_string(kernel++));
+      } else if (!oldest.empty() && random.chance(0.5)) {
+        text += ")" + oldest.front() + " ";
+        oldest.pop_front();
+      } else if (!ready.empty()) {
+        const size_t i = random.below(uint32_t(ready.size()));
+        const std::string name = ready[i];
+        ready.erase(ready.begin() + ptrdiff_t(i));
+        text += name + "( ";
+        open[w.p.recipes[w.recipeId(name)].engine].push_back(name);
+        if (name.starts_with("stash"))
+          ready.push_back("write" + name.substr(5));
+      }
+    }
+    for (const std::deque<std::string> &rest : open)
+      for (const std::string &name : rest)
+        text += ")" + name + " ";
+    s.segments = w.list(text).segments;
+    compare(w.p, s, tally);
+    ASSERT_FALSE(HasFatalFailure()) << text;
+    const int64_t shared = simulate(w.p, s)->makespan;
+    for (Recipe &r : w.p.recipes)
+      r.busShare = 0;
+    const int64_t alone = simulate(w.p, s)->makespan;
+    ASSERT_GE(shared, alone);
+    slowed += shared > alone;
+  }
+  EXPECT_EQ(tally.valid, tally.lists);
+  EXPECT_GT(slowed, instances / 2);
 }
 
 /// The fastest of all lists of some more executions, within budgets of two or

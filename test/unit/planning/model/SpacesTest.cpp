@@ -1,8 +1,10 @@
-// The worked examples of R9 to R16, to the byte and to the cost unit.
+// The worked examples of R9 to R17, to the byte and to the cost unit.
 
 #include "test/unit/planning/SpaceProblem.h"
 
+#include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Timeline.h"
+#include "compiler/planning/model/Verify.h"
 
 #include <gtest/gtest.h>
 
@@ -78,6 +80,98 @@ TEST(Spaces, MovesRunBesideComputeAndItWaitsAtTheirDones) {
 TEST(Spaces, ATailThatNobodyWaitsForStillCounts) {
   SpaceProblem w = chain();
   EXPECT_EQ(layOut(w, w.list("f1 f2 f3 g3 stash( g1 )stash")).makespan, 55);
+}
+
+/// R17's example: a stash of 100 from 10 on, and a fetch of 60 from 50 on.
+TEST(Spaces, WorkSharesTheHostsMemory) {
+  SpaceProblem w = chain();
+  w.value("z", 1).kind = ValueKind::Persistent;
+  w.form("z@host", "z");
+  w.move("bring", "z@host", "z", kH2D, 60);
+  w.p.recipes[w.recipeId("f2")].cost = 20;
+  w.p.recipes[w.recipeId("stash")].cost = 100;
+  auto run = [&](int32_t stash, int32_t bring, int64_t makespan) {
+    w.p.recipes[w.recipeId("stash")].busShare = stash;
+    w.p.recipes[w.recipeId("bring")].busShare = bring;
+    ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+    Solution s = w.list("f1 stash( f2 f3 g3 bring( )stash )bring g1");
+    s.homes = {w.id("z@host")};
+    Timeline t = layOut(w, s);
+    EXPECT_EQ(t.makespan, makespan);
+    EXPECT_EQ(t.engineBusy[kD2H], makespan - 20);
+    EXPECT_EQ(t.engineBusy[kH2D], makespan - 60);
+    absl::StatusOr<Claim> claim = measure(w.p, s);
+    ASSERT_TRUE(claim.ok()) << claim.status().message();
+    EXPECT_EQ(claim->cost, makespan);
+  };
+  run(0, 0, 120);
+  run(512, 512, 120); // Together they have all of it.
+  run(0, kWholeBus, 120);
+  run(768, 512, 135); // 60 each at four fifths: 75.
+  run(768, 513, 136); // 75.06: an end is rounded up.
+  run(kWholeBus, kWholeBus, 180);
+}
+
+/// Behind the end of the shorter one the longer one has its own speed again.
+TEST(Spaces, WorkIsSlowedWhileOthersShare) {
+  SpaceProblem w = chain();
+  w.value("z", 1).kind = ValueKind::Persistent;
+  w.form("z@host", "z");
+  w.move("bring", "z@host", "z", kH2D, 30).busShare = kWholeBus;
+  w.p.recipes[w.recipeId("stash")].cost = 100;
+  w.p.recipes[w.recipeId("stash")].busShare = kWholeBus;
+  Solution s = w.list("f1 stash( bring( f2 f3 g3 )stash )bring g1");
+  s.homes = {w.id("z@host")};
+  Timeline t = layOut(w, s);
+  // Until 70 both have half of the memory: 30 of each. The stash's other 70 end
+  // at 140.
+  EXPECT_EQ(t.engineBusy[kH2D], 60);
+  EXPECT_EQ(t.engineBusy[kD2H], 130);
+  EXPECT_EQ(t.makespan, 150);
+}
+
+TEST(Spaces, OfferedMovesHaveTheirShareOfTheHostsMemory) {
+  auto offered = [](MoveOptions moves) {
+    Problem p;
+    p.addSegment("step");
+    Value v;
+    v.bytes = 1'000'000;
+    Recipe r;
+    r.writes = {p.addValue(v)};
+    p.addInstruction(0, r);
+    EXPECT_TRUE(offerMoves(p, moves).ok());
+    const Recipe &stash = p.recipes[1];
+    EXPECT_TRUE(p.isStash(stash));
+    return std::pair(stash.cost, stash.busShare);
+  };
+  MoveOptions moves;
+  moves.leastBytes = 1;
+  moves.toHost = {25'000'000'000, 0};
+  EXPECT_EQ(offered(moves), std::pair(int64_t(40'000'000), 0));
+  moves.hostBandwidth = 40'960'000'000;
+  EXPECT_EQ(offered(moves), std::pair(int64_t(40'000'000), 625));
+  moves.toHost.latency = 10'000'000; // In the mean it is slower.
+  EXPECT_EQ(offered(moves), std::pair(int64_t(50'000'000), 500));
+  // A link that is faster than the memory has the memory's speed.
+  moves.toHost = {100'000'000'000, 0};
+  moves.hostBandwidth = 50'000'000'000;
+  EXPECT_EQ(offered(moves), std::pair(int64_t(20'000'000), 1024));
+}
+
+TEST(Spaces, AShareOfTheHostsMemoryIsChecked) {
+  SpaceProblem w = chain();
+  Recipe &stash = w.p.recipes[w.recipeId("stash")];
+  for (int32_t share : {-1, kWholeBus + 1}) {
+    stash.busShare = share;
+    EXPECT_NE(
+        check(w.p).message().find("has a share of " + std::to_string(share)),
+        std::string::npos);
+  }
+  stash.busShare = kWholeBus;
+  EXPECT_TRUE(check(w.p).ok());
+  w.p.recipes[w.recipeId("f2")].busShare = 1;
+  EXPECT_NE(check(w.p).message().find("0 on the engine that computes"),
+            std::string::npos);
 }
 
 TEST(Spaces, FastestMovesOfTwoSpaces) {
