@@ -129,3 +129,28 @@ TEST(Transfers, CopiesAndReturnsGoWhereLinksHaveTime) {
   EXPECT_GT(link, 0);
   EXPECT_LT(plan.makespan, base.makespan + link);
 }
+
+/// The least time of a choice is no more than what its list takes, and counts
+/// the memory that engines share.
+TEST(Transfers, TheLeastMakespanHolds) {
+  int64_t raised = 0;
+  for (int32_t share : {0, 400, kWholeBus})
+    for (int64_t gigabytes : {3, 12, 50}) {
+      Step step(shapeOf(gigabytes));
+      for (Recipe &r : step.problem.recipes)
+        r.busShare = r.engine ? share : 0;
+      Problem alone = step.problem;
+      for (Recipe &r : alone.recipes)
+        r.busShare = 0;
+      for (size_t mode = 0; mode < kNumGroupModes; ++mode) {
+        const UpdateModes modes = step.all(GroupMode(mode));
+        const SpaceChoice choice = choiceOf(step.problem, step.groups, modes);
+        const int64_t least =
+            leastMakespan(step.problem, *project(step.problem, choice, 1));
+        EXPECT_LE(least, step.planOf(modes).makespan)
+            << share << ", " << gigabytes << ", " << mode;
+        raised += least > leastMakespan(alone, *project(alone, choice, 1));
+      }
+    }
+  EXPECT_GE(raised, 4);
+}
