@@ -70,6 +70,8 @@ void FreeOrder::findOrders() {
   if (options.effort.mostWork > 0)
     amount = std::min(amount, options.effort.mostWork /
                                   rowOf(Strategy::ListOrder).divisor);
+  if (!isPossible())
+    amount = std::max(amount / kImpossiblePart, kLeastOrderWork);
   ReorderOptions reorders;
   reorders.limitBytes =
       options.budgetBytes - problem.reservedBytes - linear.constantBytes;
