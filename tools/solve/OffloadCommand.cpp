@@ -64,6 +64,7 @@ std::string describe(const Problem &problem, const Plan &plan, int64_t base,
   json.member("lower_bound", bound);
   json.member("lower_bound_scope", "fixed-order");
   json.member("void_cases_values", fetchableValues(problem));
+  json.member("optimal", plan.stats.exact); // False: that isn't proved.
   json.member("lists_refused", plan.stats.refused);
   json.member("seconds", plan.stats.seconds);
   if (plan.feasible) {
@@ -246,6 +247,8 @@ void printPlan(const Problem &problem, const Plan &plan, int64_t baseMakespan) {
   fprintf(
       stderr, "%lld updates on the host; %lld kernels again; %.2f seconds\n",
       (long long)counts.onHost, (long long)counts.again, plan.stats.seconds);
+  if (plan.stats.exact)
+    fprintf(stderr, "no plan in this order of kernels is faster\n");
 }
 
 } // namespace
@@ -285,6 +288,9 @@ int solveOffload(int argc, char **argv) {
   absl::StatusOr<Plan> plan = planBy(planner, problem, options);
   if (!plan.ok())
     return failPlanner(args.file, problem, plan.status());
+  if (plan->feasible &&
+      (planner == kExactPlanner || plan->cost == plan->certificate.provenCost))
+    plan->stats.exact = true;
   absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
   if (!base.ok())
     return fail(kDefect,
@@ -301,8 +307,9 @@ int solveOffload(int argc, char **argv) {
                                      plan->certificate.provenCost, moves)))
       return code;
   if (!plan->feasible) {
-    note("no plan was found in " + std::to_string(plan->stats.tried) +
-         " tries");
+    note(plan->stats.exact ? "no plan in this order of kernels fits"
+                           : "no plan was found in " +
+                                 std::to_string(plan->stats.tried) + " tries");
     return fail(kBudget, "no plan fits " +
                              std::to_string(problem.spaces[0].budgetBytes) +
                              " bytes");
