@@ -207,15 +207,17 @@ TEST(PlanFile, NamesTheFirstFault) {
   w.move("fetch", "a@host", "a", kH2D);
   w.p.addInstruction(0, w.recipe("f", "", "a"));
   w.p.addInstruction(0, w.recipe("g", "", "b"));
-  w.p.addInstruction(0, w.recipe("k", "a b", "c"));
+  Recipe k = w.recipe("k", "a b", "c");
+  k.overwrites = {{w.id("a"), w.id("c"), false}};
+  w.p.addInstruction(0, k);
   ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
   auto fault = [&](const std::string &text) { return faultOf(w.p, text); };
   auto listed = [&](const std::string &sequence) {
     return fault("{\"sequence\": [" + sequence + "]}");
   };
   const std::string f = "[0, 2, 0, -1, 0, []], ", g = "[0, 3, 1, -1, 0, []], ",
-                    k = "[0, 4, 2, -1, 0, []]";
-  EXPECT_EQ(listed(f + g + k), "");
+                    last = "[0, 4, 2, -1, 0, []]";
+  EXPECT_EQ(listed(f + g + last), "");
   // The text.
   EXPECT_EQ(fault(""), "'{' expected (at byte 0 of the plan)");
   EXPECT_EQ(fault("{}"), "the plan has no 'sequence'");
@@ -245,25 +247,32 @@ TEST(PlanFile, NamesTheFirstFault) {
   EXPECT_EQ(listed("[0, 2, 0, -1, 0, [[0, 1]]]"),
             "entry 0 of 'sequence' writes value 1 in the place of 0, which "
             "recipe 'f' doesn't offer");
+  EXPECT_EQ(listed(f + g + "[0, 4, 2, -1, 0, [[1, 3]]]"),
+            "entry 2 of 'sequence' writes value 3 in the place of 1, which "
+            "recipe 'k' doesn't offer");
+  EXPECT_EQ(listed(f + g + "[0, 4, 2, -1, 0, [[0, 3], [0, 3]]]"),
+            "entry 2 of 'sequence' has one overwrite twice");
+  EXPECT_EQ(listed(f + g + "[0, 4, 2, -1, 0, [[0, 3]]]"), "");
   EXPECT_EQ(fault("{\"homes\": [4], \"sequence\": []}"),
             "'homes' names value 4 of 4");
   EXPECT_EQ(fault("{\"arenas\": [{\"space\": 3}], \"sequence\": []}"),
             "'arenas' names space 3 of 3");
   // The checker.
-  EXPECT_EQ(listed(f + k),
+  EXPECT_EQ(listed(f + last),
             "lists: instruction 'g' runs 0 times for itself, not once");
-  EXPECT_EQ(listed(f + g + "[0, 1, -1, 0, 0, []], " + k),
+  EXPECT_EQ(listed(f + g + "[0, 1, -1, 0, 0, []], " + last),
             "R10: 'fetch' starts, but is never done");
-  EXPECT_EQ(fault("{\"peak\": 299, \"sequence\": [" + f + g + k + "]}"),
+  EXPECT_EQ(fault("{\"peak\": 299, \"sequence\": [" + f + g + last + "]}"),
             "claim: the peak is 300 bytes, not 299 as claimed");
-  EXPECT_EQ(fault("{\"cost\": 31, \"sequence\": [" + f + g + k + "]}"),
+  EXPECT_EQ(fault("{\"cost\": 31, \"sequence\": [" + f + g + last + "]}"),
             "claim: the cost is 30, not 31 as claimed");
-  EXPECT_EQ(fault("{\"peaks\": [300, 1], \"sequence\": [" + f + g + k + "]}"),
-            "claim: the peak of 'host' is 0 bytes, not as claimed");
+  EXPECT_EQ(
+      fault("{\"peaks\": [300, 1], \"sequence\": [" + f + g + last + "]}"),
+      "claim: the peak of 'host' is 0 bytes, not as claimed");
   // Places.
   auto placed = [&](const std::string &buffers) {
     return fault("{\"arenas\": [{\"buffers\": [" + buffers +
-                 "]}], \"sequence\": [" + f + g + k + "]}");
+                 "]}], \"sequence\": [" + f + g + last + "]}");
   };
   const std::string ab = "[\"a\", 0, 3, 100, 0], [\"b\", 1, 3, 100, 100]";
   EXPECT_EQ(placed(ab + ", [\"c\", 2, 3, 100, 200]"), "");
@@ -275,7 +284,7 @@ TEST(PlanFile, NamesTheFirstFault) {
             std::string::npos);
   // Budgets come last.
   w.p.spaces[0].budgetBytes = 299;
-  EXPECT_EQ(listed(f + k),
+  EXPECT_EQ(listed(f + last),
             "lists: instruction 'g' runs 0 times for itself, not once");
-  EXPECT_TRUE(listed(f + g + k).starts_with("budget: "));
+  EXPECT_TRUE(listed(f + g + last).starts_with("budget: "));
 }

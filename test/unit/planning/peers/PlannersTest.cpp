@@ -3,10 +3,16 @@
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/laboratory/Graph.h"
+#include "compiler/planning/laboratory/Optimum.h"
 #include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/Verify.h"
+#include "compiler/planning/peers/External.h"
 
 #include "test/unit/TemporaryDirectory.h"
+#include "test/unit/planning/SmallSteps.h"
 #include "test/unit/planning/SpaceProblem.h"
+
+#include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
 
@@ -172,12 +178,53 @@ TEST(Planners, ProgramsMayMove) {
   EXPECT_EQ(fault("0 3 0 0 start 0 2 done"),
             "the planner's answer ends 'save', but its engine runs other work "
             "before it");
+  EXPECT_EQ(fault(begin + "0 0 start 0 2 start 0 2 done"),
+            "the planner's answer ends 'save', but its engine runs other work "
+            "before it");
   EXPECT_EQ(fault(begin + "0 1 start 0 6 0 7"),
             "R10: 'fetch' starts, but is never done");
   EXPECT_EQ(fault("0 3 start"), "R10: 'f1' stands as work, but computes");
   EXPECT_EQ(fault("0 3 0 0"), "R10: 'stash' stands as one entry, but is work");
   EXPECT_EQ(fault("0 3 0 99"),
             "the planner's answer runs recipe 99 in segment 0, of 8 and 1");
+}
+
+/// Every plan with moves can be said in words: updates on the host, homes.
+TEST(Planners, WordsSayAllPlansWithMoves) {
+  Random random(5);
+  int64_t plans = 0, onHost = 0, homes = 0;
+  for (int i = 0; i < 200; ++i) {
+    Problem p = SmallStep(random).w.p;
+    p.spaces[0].budgetBytes = simulate(p, baseSolution(p))->peakBytes * 9 / 10;
+    absl::StatusOr<std::optional<OptimalPlan>> plan =
+        planOptimum(p, {.mostStates = 1500});
+    if (!plan.ok() || !*plan)
+      continue;
+    const Solution &solution = (*plan)->solution;
+    std::string words;
+    for (ValueId home : solution.homes)
+      absl::StrAppend(&words, "home ", home, "\n");
+    for (size_t s = 0; s < solution.segments.size(); ++s)
+      for (const Execution &e : solution.segments[s]) {
+        absl::StrAppend(&words, s, " ", e.recipe,
+                        e.phase == Phase::Start  ? " start\n"
+                        : e.phase == Phase::Done ? " done\n"
+                                                 : "\n");
+        onHost += e.phase == Phase::Done && e.instruction != kNone;
+      }
+    absl::StatusOr<Solution> said = parseAnswer(p, words, /*isGraph=*/false);
+    ASSERT_TRUE(said.ok()) << said.status().message() << words;
+    takeOverwrites(p, *said);
+    absl::StatusOr<Claim> claim = measure(p, *said);
+    ASSERT_TRUE(claim.ok()) << claim.status().message() << words;
+    ASSERT_EQ(claim->cost, (*plan)->makespan);
+    ASSERT_LE(claim->peakBytes, p.spaces[0].budgetBytes);
+    ++plans;
+    homes += solution.homes.size();
+  }
+  EXPECT_GE(plans, 30);
+  EXPECT_GE(onHost, 10);
+  EXPECT_GE(homes, 10);
 }
 
 TEST(Planners, ProgramsMayDoAnything) {
