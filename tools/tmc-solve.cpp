@@ -12,6 +12,9 @@
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
 //                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
 //                        [--without NAME,...] [--sweep N] [--json FILE]
+//   tmc-solve verify FILE PLAN.json [--budget 0.8x|SIZE]
+//                        [--host-budget SIZE] [--file-budget SIZE] [--json
+//                        FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
@@ -99,6 +102,15 @@ constexpr const char *kHelpText =
     "                        than a smaller one: a line for each\n"
     "  --seed N, --json FILE as above\n"
     "\n"
+    "verify: whether a plan of FILE is right, by the checker of all plans, "
+    "which\n"
+    "counts its time and its bytes. PLAN.json is what --json wrote, or a plan "
+    "of\n"
+    "the same form by another program; docs/planning/search.md describes it.\n"
+    "  --budget, --host-budget, --file-budget   default: what PLAN.json says,\n"
+    "                        else FILE\n"
+    "  --json FILE           the verdict; - is standard output\n"
+    "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"
     "FILE.csv has columns id,lower,upper,size and may have "
     "alignment,inside,distance,fixed.\n"
@@ -145,6 +157,8 @@ int main(int argc, char **argv) {
     return solveBound(argc, argv);
   if (command == "offload")
     return solveOffload(argc, argv);
+  if (command == "verify")
+    return solveVerify(argc, argv);
   if (command == "pack")
     return solvePack(argc, argv);
   if (command == "generate")

@@ -25,6 +25,7 @@ const char *const kUsageText =
     "       tmc-solve fit FILE --budget 0.8x|SIZE [options]\n"
     "       tmc-solve bound FILE [--budget 0.8x|SIZE] [options]\n"
     "       tmc-solve offload FILE --budget 0.8x|SIZE [options]\n"
+    "       tmc-solve verify FILE PLAN.json [--budget 0.8x|SIZE] [options]\n"
     "       tmc-solve pack FILE.csv [--capacity SIZE] [options]\n"
     "       tmc-solve generate FAMILY --nodes N [options]\n"
     "       tmc-solve strategies\n"
@@ -77,7 +78,8 @@ std::string strategyNames() {
 } // namespace
 
 Arguments parseArguments(int argc, char **argv,
-                         const std::map<std::string, bool> &known) {
+                         const std::map<std::string, bool> &known,
+                         const std::string &second) {
   Arguments out;
   for (int i = 2; i < argc; ++i) {
     std::string word = argv[i];
@@ -102,12 +104,18 @@ Arguments parseArguments(int argc, char **argv,
       }
     } else if (out.file.empty()) {
       out.file = word;
+    } else if (!second.empty() && out.second.empty()) {
+      out.second = word;
+    } else if (!second.empty()) {
+      out.wrong("three files given, the last is '" + word + "'");
     } else {
       out.wrong("two files given, '" + out.file + "' and '" + word + "'");
     }
   }
   if (out.file.empty())
     out.wrong("no file given");
+  else if (!second.empty() && out.second.empty())
+    out.wrong("no " + second + " given");
   return out;
 }
 
@@ -199,6 +207,18 @@ int readBudget(const std::string &text, const Problem &problem,
   else
     return fail(kUsage, "--budget " + std::string(size.status().message()) +
                             ", or a factor such as 0.8x");
+  return kDone;
+}
+
+int setOtherBudgets(const Arguments &args, Problem &problem) {
+  for (MemorySpace &space : problem.spaces) {
+    const char *flag = space.kind == SpaceKind::Host   ? "--host-budget"
+                       : space.kind == SpaceKind::File ? "--file-budget"
+                                                       : "";
+    if (args.has(flag))
+      if (int code = readBudget(args.get(flag), problem, space.budgetBytes))
+        return code;
+  }
   return kDone;
 }
 

@@ -28,9 +28,10 @@ extern const char *const kUsageText;
 int fail(int code, const std::string &message);
 void note(const std::string &message);
 
-/// Options by name; the one positional argument is `file`.
+/// Options by name; the positional argument is `file`, and of some commands
+/// `second`.
 struct Arguments {
-  std::string file;
+  std::string file, second;
   std::map<std::string, std::string> options;
   std::string error;
 
@@ -48,9 +49,11 @@ struct Arguments {
 };
 
 /// Parses the arguments after the command, argv[1]. `known` maps each flag to
-/// whether it takes a value.
+/// whether it takes a value. `second` says what a second positional argument
+/// is; empty: there is none.
 Arguments parseArguments(int argc, char **argv,
-                         const std::map<std::string, bool> &known);
+                         const std::map<std::string, bool> &known,
+                         const std::string &second = "");
 /// Prints the error of the arguments and the usage; returns the exit code.
 int failUsage(const Arguments &args);
 /// Parses an integer of at least `least`, with no other text after it.
@@ -69,6 +72,9 @@ inline constexpr int64_t kArenaAlignment = 256;
 void addWithout(Arguments &args, SolveOptions &options);
 /// Reads a problem, graph or full; returns 0 or an exit code.
 int readProblem(const std::string &path, Problem &problem, bool &isGraph);
+/// Sets the budgets of the host and the file from their flags, where they are
+/// given and the problem has the space; returns 0 or an exit code.
+int setOtherBudgets(const Arguments &args, Problem &problem);
 /// `--budget`: a factor of the peak without recomputation, or bytes.
 int readBudget(const std::string &text, const Problem &problem,
                int64_t &budget);

@@ -10,6 +10,7 @@ int solveRemat(int argc, char **argv);
 int solveFit(int argc, char **argv);
 int solveBound(int argc, char **argv);
 int solveOffload(int argc, char **argv);
+int solveVerify(int argc, char **argv);
 int solvePack(int argc, char **argv);
 int generate(int argc, char **argv);
 

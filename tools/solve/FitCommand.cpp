@@ -3,7 +3,7 @@
 
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/driver/Proofs.h"
-#include "compiler/planning/laboratory/Text.h"
+#include "compiler/planning/laboratory/PlanFile.h"
 
 #include <cstdio>
 #include <string>
@@ -61,6 +61,14 @@ int solveFit(int argc, char **argv) {
               percent(proved.provenExtraCost(), proved.baseCost));
   json.member("smallest_found_bytes", least);
   json.member("impossible_below_bytes", cache.impossibleBelowBytes());
+  if (fitted) {
+    const ArenaProblem arena =
+        arenaOf(problem, fitted->solution, kArenaAlignment);
+    json.member("peak", fitted->peakBytes[0] + problem.reservedBytes);
+    json.member("cost", fitted->cost);
+    writeLists(json, problem, fitted->solution, isGraph);
+    writeArena(json, arena, packSorted(arena, fitted->arenas[0].packing));
+  }
   json.endObject();
   if (std::string path = args.get("--json"); !path.empty())
     if (int code = writeFile(path, json.take()))

@@ -5,14 +5,13 @@
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/laboratory/Laboratory.h"
-#include "compiler/planning/laboratory/Text.h"
-#include "compiler/planning/model/OfferMoves.h"
+#include "compiler/planning/laboratory/PlanFile.h"
 #include "compiler/support/Escape.h"
 
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string>
-#include <utility>
 
 namespace tmc::planning {
 
@@ -43,15 +42,29 @@ struct Counts {
 };
 
 std::string describe(const Problem &problem, const Plan &plan, int64_t base,
-                     int64_t bound) {
+                     int64_t bound,
+                     const std::optional<OfferedMoves> &offered) {
   JsonWriter json;
   json.beginObject();
   json.member("schema_version", int64_t(1));
   json.member("feasible", plan.feasible);
+  json.key("budgets"); // For each space; null: no limit.
+  json.beginArray();
+  for (const MemorySpace &space : problem.spaces)
+    if (space.budgetBytes >= 0)
+      json.value(space.budgetBytes);
+    else
+      json.null();
+  json.endArray();
+  if (offered)
+    writeOffered(json, *offered);
+  else
+    json.nullMember("offered");
   json.member("base_makespan", base);
   json.member("lower_bound", bound);
   json.member("lower_bound_scope", "fixed-order");
   json.member("void_cases_values", fetchableValues(problem));
+  json.member("optimal", plan.stats.exact); // False: that isn't proved.
   json.member("lists_refused", plan.stats.refused);
   json.member("seconds", plan.stats.seconds);
   if (plan.feasible) {
@@ -61,37 +74,21 @@ std::string describe(const Problem &problem, const Plan &plan, int64_t base,
     for (size_t s = 0; s < plan.peakBytes.size(); ++s)
       json.value(plan.peakBytes[s] + problem.reservedOf(SpaceId(s)));
     json.endArray();
-    json.key("homes"); // Values whose home isn't their content's main form.
-    json.beginArray();
-    for (ValueId v : plan.solution.homes)
-      json.value(int64_t(v));
-    json.endArray();
-    // segment, recipe, instruction (-1: again), work (-1: compute), is a Done
-    json.key("sequence");
-    json.beginArray();
-    for (size_t s = 0; s < plan.solution.segments.size(); ++s)
-      for (const Execution &e : plan.solution.segments[s]) {
-        json.beginArray();
-        for (int64_t x : {int64_t(s), int64_t(e.recipe), int64_t(e.instruction),
-                          int64_t(e.work), int64_t(e.phase == Phase::Done)})
-          json.value(x);
-        json.endArray();
-      }
-    json.endArray();
+    writeLists(json, problem, plan.solution, /*isGraph=*/false);
   }
   json.endObject();
   return json.take();
 }
 
 int64_t bandwidth(Arguments &args, const char *flag, int64_t otherwise) {
-  constexpr int64_t kGiga = 1'000'000'000, kMost = 10'000;
   int64_t number = 0;
   if (!args.has(flag))
     return otherwise;
-  if (!parseInteger(args.get(flag), 1, number) || number > kMost)
+  if (!parseInteger(args.get(flag), 1, number) ||
+      number > OfferedMoves::kMostBandwidth)
     args.wrong(std::string(flag) + " wants whole GB/s up to 10000, not '" +
                args.get(flag) + "'");
-  return number * kGiga;
+  return number;
 }
 
 /// The index in `names` of the value of `flag`; 0 without the flag.
@@ -109,13 +106,6 @@ size_t choice(Arguments &args, const char *flag,
   }
   args.wrong(std::string(flag) + " wants " + list + ", not '" + text + "'");
   return 0;
-}
-
-void chooseMoves(Arguments &args, MoveOptions &moves) {
-  const size_t which =
-      choice<3>(args, "--move", {"all", "activations", "states"});
-  moves.activations = which != 2;
-  moves.optimizer = moves.parameters = which != 1;
 }
 
 /// The planner of the flag; empty: our own search.
@@ -174,16 +164,15 @@ int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
 }
 
 /// Reads the flags, except budgets, which are parts of the problem's bytes.
-void readFlags(Arguments &args, MoveOptions &moves, SolveOptions &options,
+void readFlags(Arguments &args, OfferedMoves &moves, SolveOptions &options,
                std::string &planner, int64_t &steps) {
-  moves.toHost.bandwidth = moves.toDevice.bandwidth =
-      bandwidth(args, "--bandwidth", moves.toHost.bandwidth);
-  moves.update.bandwidth =
-      bandwidth(args, "--host-bandwidth", moves.update.bandwidth);
-  moves.hostBandwidth = bandwidth(args, "--memory-bandwidth", 0);
-  moves.fileRead.bandwidth = bandwidth(args, "--file-bandwidth", 0);
-  moves.fileWrite.bandwidth =
-      bandwidth(args, "--file-write-bandwidth", moves.fileRead.bandwidth);
+  moves.bandwidth = bandwidth(args, "--bandwidth", moves.bandwidth);
+  moves.hostBandwidth =
+      bandwidth(args, "--host-bandwidth", moves.hostBandwidth);
+  moves.memoryBandwidth = bandwidth(args, "--memory-bandwidth", 0);
+  moves.fileBandwidth = bandwidth(args, "--file-bandwidth", 0);
+  moves.fileWriteBandwidth =
+      bandwidth(args, "--file-write-bandwidth", moves.fileBandwidth);
   int64_t seed = 1;
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
@@ -196,7 +185,7 @@ void readFlags(Arguments &args, MoveOptions &moves, SolveOptions &options,
       (!parseInteger(args.get("--sweep"), 1, steps) || steps > kMostSteps))
     args.wrong("--sweep wants a number of budgets up to 10000, not '" +
                args.get("--sweep") + "'");
-  chooseMoves(args, moves);
+  moves.moveClass = choice(args, "--move", OfferedMoves::kClasses);
   planner = choosePlanner(args);
   if (args.error.empty() && !args.has("--budget"))
     args.wrong("no --budget given");
@@ -205,30 +194,22 @@ void readFlags(Arguments &args, MoveOptions &moves, SolveOptions &options,
 }
 
 /// Sets the problem's budgets; a problem of one space gets moves.
-int stateSpaces(Arguments &args, MoveOptions &moves, Problem &problem) {
-  int64_t budget = 0;
-  if (int code = readBudget(args.get("--budget"), problem, budget))
+int stateSpaces(const Arguments &args, std::optional<OfferedMoves> &moves,
+                Problem &problem) {
+  if (int code = readBudget(args.get("--budget"), problem,
+                            problem.spaces[0].budgetBytes))
     return code;
-  for (auto [flag, bytes] : {std::pair("--host-budget", &moves.hostBudget),
-                             std::pair("--file-budget", &moves.fileBudget)})
-    if (args.has(flag))
-      if (int code = readBudget(args.get(flag), problem, *bytes))
-        return code;
-  if (isOneSpace(problem)) {
+  if (!isOneSpace(problem)) {
+    moves.reset();
+  } else {
     if (args.has("--file-budget") && !args.has("--file-bandwidth"))
       return fail(kUsage, "--file-budget wants a file: --file-bandwidth");
-    if (absl::Status status = offerMoves(problem, moves); !status.ok())
+    if (absl::Status status = offerMoves(problem, moves->options());
+        !status.ok())
       return fail(kUnsupported,
                   args.file + ": " + std::string(status.message()));
-  } else {
-    for (MemorySpace &space : problem.spaces)
-      if (space.kind == SpaceKind::Host && args.has("--host-budget"))
-        space.budgetBytes = moves.hostBudget;
-      else if (space.kind == SpaceKind::File && args.has("--file-budget"))
-        space.budgetBytes = moves.fileBudget;
   }
-  problem.spaces[0].budgetBytes = budget;
-  return kDone;
+  return setOtherBudgets(args, problem);
 }
 
 /// Checks a plan and its bound by the code that shares nothing with the search.
@@ -267,6 +248,8 @@ void printPlan(const Problem &problem, const Plan &plan, int64_t baseMakespan) {
   fprintf(
       stderr, "%lld updates on the host; %lld kernels again; %.2f seconds\n",
       (long long)counts.onHost, (long long)counts.again, plan.stats.seconds);
+  if (plan.stats.exact)
+    fprintf(stderr, "no plan in this order of kernels is faster\n");
 }
 
 } // namespace
@@ -288,11 +271,11 @@ int solveOffload(int argc, char **argv) {
                                    {"--without", true},
                                    {"--seed", true},
                                    {"--json", true}});
-  MoveOptions moves;
+  std::optional<OfferedMoves> moves = OfferedMoves();
   SolveOptions options;
   std::string planner;
   int64_t steps = 0;
-  readFlags(args, moves, options, planner, steps);
+  readFlags(args, *moves, options, planner, steps);
   if (!args.error.empty())
     return failUsage(args);
   Problem problem;
@@ -307,6 +290,9 @@ int solveOffload(int argc, char **argv) {
   absl::StatusOr<Plan> plan = planBy(planner, problem, options);
   if (!plan.ok())
     return failPlanner(args.file, problem, plan.status());
+  if (plan->feasible &&
+      (planner == kExactPlanner || plan->cost == plan->certificate.provenCost))
+    plan->stats.exact = true;
   absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
   if (!base.ok())
     return fail(kDefect,
@@ -318,12 +304,14 @@ int solveOffload(int argc, char **argv) {
          (plan->stats.refused > 1 ? " lists" : " list") +
          " came out wrong and were left out");
   if (std::string path = args.get("--json"); !path.empty())
-    if (int code = writeFile(path, describe(problem, *plan, base->makespan,
-                                            plan->certificate.provenCost)))
+    if (int code =
+            writeFile(path, describe(problem, *plan, base->makespan,
+                                     plan->certificate.provenCost, moves)))
       return code;
   if (!plan->feasible) {
-    note("no plan was found in " + std::to_string(plan->stats.tried) +
-         " tries");
+    note(plan->stats.exact ? "no plan in this order of kernels fits"
+                           : "no plan was found in " +
+                                 std::to_string(plan->stats.tried) + " tries");
     return fail(kBudget, "no plan fits " +
                              std::to_string(problem.spaces[0].budgetBytes) +
                              " bytes");

@@ -3,8 +3,7 @@
 
 #include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/driver/PlanBy.h"
-#include "compiler/planning/laboratory/Graph.h"
-#include "compiler/planning/laboratory/Text.h"
+#include "compiler/planning/laboratory/PlanFile.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -117,24 +116,10 @@ std::string describe(const Problem &problem, const Plan &plan,
                                     ? double(plan.smallestFoundBytes) /
                                           double(plan.impossibleBelowBytes)
                                     : 1.0);
-  json.key("sequence");
-  if (!plan.feasible) {
-    json.null();
-  } else {
-    json.beginArray();
-    if (isGraph)
-      for (int32_t node : sequenceOf(problem, plan.solution))
-        json.value(int64_t(node));
-    else
-      for (size_t s = 0; s < plan.solution.segments.size(); ++s)
-        for (const Execution &e : plan.solution.segments[s]) {
-          json.beginArray();
-          json.value(int64_t(s));
-          json.value(int64_t(e.recipe));
-          json.endArray();
-        }
-    json.endArray();
-  }
+  if (plan.feasible)
+    writeLists(json, problem, plan.solution, isGraph);
+  else
+    json.nullMember("sequence");
   json.member("order", options.order == OrderMode::Free ? "free" : "fixed");
   json.key("first_executions");
   json.beginArray();

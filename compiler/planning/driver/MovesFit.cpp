@@ -75,7 +75,7 @@ private:
       return solveMoves(tight, how, &smaller);
     SolveOptions within = how;
     within.budgetBytes = tight.spaces[0].budgetBytes;
-    return planBy(finder.planner, tight, within, finder.problemFile);
+    return planBy(finder.planner, tight, within);
   }
 
   int64_t overBy(const Plan &plan, size_t s) const {

@@ -22,10 +22,10 @@
 namespace tmc::planning {
 
 /// A finder of plans with moves: our own search, or a planner by its name
-/// (PlanBy.h; `problemFile` is the input of one that is a program).
+/// (PlanBy.h).
 struct MovesFinder {
   SolveOptions options = {};
-  std::string planner = {}, problemFile = {};
+  std::string planner = {};
 };
 
 /// The best plan found within the budgets in `problem.spaces`, with its arenas;

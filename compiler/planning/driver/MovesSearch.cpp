@@ -246,6 +246,7 @@ private:
       fail(plan.status());
     else if (*plan && !offerPlan(problem, std::move(**plan), best))
       fail(absl::InternalError("the optimum isn't what it says"));
+    best.stats.exact = plan.ok();
   }
 
   /// Plans recomputation alone, with all of the effort.

@@ -62,6 +62,7 @@ struct Plan {
     int64_t repeatedInstructions = 0; // Isomorphic to another (`Repeats.h`).
     int64_t tried = 0;                // Plans of the device, with moves.
     int64_t refused = 0;              // Invalid lists that were left out.
+    bool exact = false; // An exact search ended: no plan is faster.
     double seconds = 0;
     bool timeLimitHit = false;
     /// `SolveOptions::smallestWork` ended the search for the smallest plan.

@@ -92,7 +92,7 @@ absl::StatusOr<Solution> solutionBy(std::string_view name,
                                     const Problem &problem,
                                     const PlanRequest &request,
                                     const std::string &problemFile) {
-  if (isOneSpace(problem))
+  if (isOneSpace(problem) || name.starts_with(kProgram))
     return answerOf(name, problem, request, problemFile);
   for (const OffloadRule &rule : kOffloadRules)
     if (rule.name == name) {

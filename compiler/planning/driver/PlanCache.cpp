@@ -42,12 +42,10 @@ constexpr int64_t kHarderPart = 2;
 } // namespace
 
 PlanCache::PlanCache(Problem problem, std::vector<int64_t> alignments,
-                     SolveOptions options, std::string planner,
-                     std::string problemFile)
+                     SolveOptions options, std::string planner)
     : stated(std::move(problem)), alignments(std::move(alignments)),
       options(std::move(options)), given(this->options.effort),
-      planner(std::move(planner)), problemFile(std::move(problemFile)),
-      impossible(impossibleBelow(stated)) {
+      planner(std::move(planner)), impossible(impossibleBelow(stated)) {
   this->options.wantCases = false;
 }
 
@@ -68,7 +66,7 @@ absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
     fixed.order = OrderMode::Fixed;
     return solve(inOrder(stated, *orders), fixed);
   }
-  absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
+  absl::StatusOr<Plan> plan = planBy(planner, stated, how);
   if (!plan.ok())
     return planFault(planner, plan.status());
   if (how.wantBound && how.budgetBytes >= 0)
@@ -446,8 +444,7 @@ absl::StatusOr<const Plan *> PlanCache::fitWithMoves(int64_t budgetBytes) {
   SolveOptions how = options;
   if (const Plan *known = cheapestWithin(budgetBytes))
     how.start = &known->solution;
-  absl::StatusOr<Plan> found =
-      fitMoves(wanted, {how, planner, problemFile}, alignments);
+  absl::StatusOr<Plan> found = fitMoves(wanted, {how, planner}, alignments);
   if (!found.ok())
     return planFault(planner, found.status());
   if (found->feasible)
@@ -470,9 +467,9 @@ absl::Status PlanCache::findSmallestWithMoves() {
       known = each.get();
   SolveOptions how = options;
   how.effort = given;
-  absl::StatusOr<Plan> least = smallestByMoves(
-      stated, {how, planner, problemFile}, alignments, impossible,
-      known ? known->arenaBytes() + stated.reservedBytes : -1);
+  absl::StatusOr<Plan> least =
+      smallestByMoves(stated, {how, planner}, alignments, impossible,
+                      known ? known->arenaBytes() + stated.reservedBytes : -1);
   if (!least.ok())
     return planFault(planner, least.status());
   smallestPlan = least->feasible ? keep(*std::move(least)) : known;

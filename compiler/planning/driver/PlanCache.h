@@ -31,12 +31,10 @@ class PlanCache {
 public:
   /// All of `options` but the budget hold for every plan. No plan gets a proof
   /// by cases: that is for the chosen one (`proveByCases`). `planner` finds the
-  /// plans (see PlanBy.h; empty: tmc's own search); `problemFile` is the input
-  /// of a planner that is a program. `alignments` are those of buffers in each
-  /// space, in bytes.
+  /// plans (see PlanBy.h; empty: tmc's own search). `alignments` are those of
+  /// buffers in each space, in bytes.
   PlanCache(Problem problem, std::vector<int64_t> alignments,
-            SolveOptions options, std::string planner = {},
-            std::string problemFile = {});
+            SolveOptions options, std::string planner = {});
 
   const Problem &problem() const { return stated; }
 
@@ -73,7 +71,7 @@ private:
   std::vector<int64_t> alignments;
   SolveOptions options;
   Effort given;
-  std::string planner, problemFile;
+  std::string planner;
   int64_t impossible;
   std::vector<std::unique_ptr<Plan>> plans;
   const Plan *smallestPlan = nullptr;

@@ -9,9 +9,6 @@
 
 using namespace tmc::planning;
 
-/// States of `planExactly` at most.
-static constexpr size_t kMostStates = 50'000;
-
 static absl::StatusOr<std::optional<MovedPlan>>
 planBelow(const Problem &problem, const OptimumLimits &limits) {
   absl::StatusOr<std::optional<OptimalPlan>> plan =
@@ -31,7 +28,7 @@ planBelow(const Problem &problem, const OptimumLimits &limits) {
 
 absl::StatusOr<std::optional<MovedPlan>>
 tmc::planning::planExactly(const Problem &problem, int64_t costBelow) {
-  return planBelow(problem, {costBelow, kMostStates});
+  return planBelow(problem, {.below = costBelow});
 }
 
 void tmc::planning::registerLaboratory() {
@@ -40,7 +37,7 @@ void tmc::planning::registerLaboratory() {
                   "PyTorch's: a min cut, and a knapsack of expensive values",
                   planMinCut);
   registerPlanner(
-      "optimum", "the fastest plan of all, of a small problem",
+      kExactPlanner, "the fastest plan of all, of a small problem",
       [](const Problem &problem,
          const PlanRequest &) -> absl::StatusOr<Solution> {
         absl::StatusOr<std::optional<MovedPlan>> plan = planBelow(problem, {});

@@ -14,11 +14,14 @@
 
 namespace tmc::planning {
 
+/// The planner whose plans are the fastest of all.
+inline constexpr const char *kExactPlanner = "optimum";
+
 /// Adds `optimum`, `milp` and `mincut` to the registry of planners.
 void registerLaboratory();
 
 /// The fastest plan of a small problem, if one below `costBelow` exists:
-/// `SolveOptions::exact`, with a quarter of a second and 80 MB at most.
+/// `SolveOptions::exact`, with as many states as `optimum` (Optimum.h).
 absl::StatusOr<std::optional<MovedPlan>> planExactly(const Problem &problem,
                                                      int64_t costBelow);
 

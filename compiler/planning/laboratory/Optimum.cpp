@@ -89,7 +89,7 @@ bool OptimumSearch::isNoWorse(const State &a, const State &b) {
 void OptimumSearch::push(int32_t from, OptimumSteps::Next next) {
   const State &s = next.state;
   const int64_t bound = steps.boundOf(s);
-  if (bound >= limits.below)
+  if (bound >= limits.below || bound == OptimumSteps::kNoList)
     return;
   std::vector<int32_t> &here = places[placeOf(s)];
   for (int32_t n : here)

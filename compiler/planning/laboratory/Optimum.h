@@ -40,7 +40,8 @@
 // is nothing, or the very instance of its initial value.
 //
 // The search is A*: the state goes first whose tails, with the remaining
-// kernels, promise the fastest step. When a state holds the whole step, no
+// kernels and the shortest ways to the needed values (OptimumReach.h), promise
+// the fastest step. When a state holds the whole step, no
 // other can be faster. A state is dropped if another state at the same place
 // needs no further value, has no longer tails, and no fewer free bytes: every
 // list that can stand before the one can stand before the other. This ends all

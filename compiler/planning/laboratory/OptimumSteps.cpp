@@ -10,7 +10,8 @@ static EngineId engineOf(const Problem &problem, const OpenWork &work) {
 }
 
 OptimumSteps::OptimumSteps(const Problem &problem, std::vector<Homes> homes)
-    : p(problem), model(problem), allHomes(std::move(homes)) {
+    : p(problem), model(problem), allHomes(std::move(homes)),
+      reach(model, allHomes) {
   for (const Homes &choice : allHomes) {
     std::vector<std::vector<Taking>> &of = takings.emplace_back();
     for (size_t r = 0; r < p.recipes.size(); ++r)
@@ -393,31 +394,53 @@ void OptimumSteps::start(State s, size_t open, std::vector<Next> &next) const {
 // Time
 //===----------------------------------------------------------------------===//
 
+/// The least time of a trip that makes the needed values and starts the open
+/// work before the list.
+int64_t OptimumSteps::leastTrip(const State &s, size_t trip,
+                                const Reach &before) const {
+  const Tails &tails = s.tails[trip];
+  const std::vector<InstructionId> &own = p.segments[s.segment].instructions;
+  int64_t least = 0, queued = 0;
+  Names made = 0; // By work whose Done is in the list.
+  for (size_t o = 0; o < s.open.size(); ++o) {
+    const OpenWork &open = s.open[o];
+    made |= model.recipes[open.recipe].writes;
+    if (o == 0 || engineOf(p, open) != engineOf(p, s.open[o - 1]))
+      queued = tails.engine[engineOf(p, open)];
+    if (trip == 0 && movesNothing(s, open.recipe))
+      continue;
+    queued = std::max(queued, tails.work[o]) + p.recipes[open.recipe].cost;
+    int64_t begin = 0;
+    if (open.instruction != kNone)
+      begin = factsOf(s).leastBefore[size_t(
+          std::find(own.begin(), own.end(), open.instruction) - own.begin())];
+    for (ValueId v : p.recipes[open.recipe].reads)
+      begin = std::max(begin, before.ready[v]);
+    least = std::max(least, queued + begin);
+  }
+  if (!isLoop(s))
+    forEachName(s.need[Last] & ~made, [&](ValueId v) {
+      const bool waits = reach.awaited() & bitOf(v);
+      const int64_t tail = waits ? tails.compute : tails.done;
+      least = std::max(least, before.ready[v] + std::max<int64_t>(0, tail));
+    });
+  return least;
+}
+
 int64_t OptimumSteps::boundOf(const State &s) const {
   if (s.segment == kNone)
     return s.behind;
   const SegmentFacts &facts = factsOf(s);
-  const std::vector<InstructionId> &own = p.segments[s.segment].instructions;
+  const Reach &before = reach.of(s.homes, s.segment, s.left);
+  if ((s.need[Last] | s.need[Others] | s.crosses) & ~before.makeable)
+    return kNoList;
   int64_t bound = s.behind + facts.leastEarlier;
   for (size_t t = 0; t < s.tails.size(); ++t) {
     const Tails &tails = s.tails[t];
-    int64_t trip = tails.compute + facts.leastBefore[s.left];
-    int64_t queued = 0;
+    int64_t trip = std::max(leastTrip(s, t, before),
+                            tails.compute + facts.leastBefore[s.left]);
     for (size_t e = 0; e < tails.engine.size(); ++e)
       trip = std::max(trip, tails.engine[e]);
-    for (size_t o = 0; o < s.open.size(); ++o) {
-      const OpenWork &open = s.open[o];
-      if (o == 0 || engineOf(p, open) != engineOf(p, s.open[o - 1]))
-        queued = tails.engine[engineOf(p, open)];
-      if (t == 0 && movesNothing(s, open.recipe))
-        continue;
-      queued = std::max(queued, tails.work[o]) + p.recipes[open.recipe].cost;
-      int64_t before = 0;
-      if (open.instruction != kNone)
-        before = facts.leastBefore[size_t(
-            std::find(own.begin(), own.end(), open.instruction) - own.begin())];
-      trip = std::max(trip, queued + before);
-    }
     const bool isOne = t == 0 && s.tails.size() > 1;
     bound += trip * (isOne ? 1 : facts.trips - int64_t(s.tails.size()) + 1);
   }

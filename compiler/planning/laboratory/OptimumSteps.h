@@ -4,7 +4,9 @@
 #ifndef TMC_COMPILER_PLANNING_LABORATORY_OPTIMUMSTEPS_H
 #define TMC_COMPILER_PLANNING_LABORATORY_OPTIMUMSTEPS_H
 
-#include "compiler/planning/laboratory/OptimumModel.h"
+#include "compiler/planning/laboratory/OptimumReach.h"
+
+#include <limits>
 
 namespace tmc::planning {
 
@@ -65,8 +67,10 @@ public:
   std::vector<Next> ends() const;
   /// All lists that are one step longer.
   std::vector<Next> before(const OptimumState &s) const;
-  /// Lower bound on the time of a step that ends with the state's list.
+  /// Lower bound on the time of a step that ends with the state's list;
+  /// `kNoList`: nothing can stand before it.
   int64_t boundOf(const OptimumState &s) const;
+  static constexpr int64_t kNoList = std::numeric_limits<int64_t>::max();
   const std::vector<ValueId> &homesOf(const OptimumState &s) const {
     return allHomes[s.homes].chosen;
   }
@@ -103,6 +107,9 @@ private:
   bool fits(State &s, RecipeId running, const Taking *taking) const;
   bool cross(State &s, Names names) const;
 
+  // Time.
+  int64_t leastTrip(const State &s, size_t trip, const Reach &before) const;
+
   // Steps.
   void enter(State s, SegmentId segment, Names needed,
              std::vector<Next> &next) const;
@@ -120,6 +127,7 @@ private:
   const Problem &p;
   const OptimumModel model;
   const std::vector<Homes> allHomes;
+  const OptimumReach reach;
   std::vector<std::vector<std::vector<Taking>>> takings; // By homes, recipe.
 };
 

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
+#include <fstream>
 #include <limits>
 #include <optional>
 
@@ -139,13 +141,124 @@ public:
   bool isWhole = false;
 };
 
-/// The solution of a graph that runs these nodes in order.
-absl::StatusOr<Solution> solutionOf(const Problem &problem,
-                                    const std::vector<int64_t> &sequence) {
+/// The words of an answer, one after the other.
+class Words {
+public:
+  explicit Words(std::string_view text) : rest(text) { skipBlanks(); }
+
+  bool atEnd() const { return rest.empty(); }
+  /// Takes the next word if it is `word`.
+  bool take(std::string_view word) {
+    if (rest.substr(0, rest.find_first_of(kBlanks)) != word)
+      return false;
+    rest.remove_prefix(word.size());
+    skipBlanks();
+    return true;
+  }
+  absl::StatusOr<int64_t> number() {
+    int64_t number = 0;
+    auto [stop, error] =
+        std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (error != std::errc() || number < 0 ||
+        number > std::numeric_limits<int32_t>::max())
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the planner's answer has no number after ", count, " of them"));
+    ++count;
+    rest.remove_prefix(size_t(stop - rest.data()));
+    skipBlanks();
+    return number;
+  }
+
+private:
+  static constexpr std::string_view kBlanks = " \t\r\n";
+  void skipBlanks() {
+    rest.remove_prefix(std::min(rest.find_first_not_of(kBlanks), rest.size()));
+  }
+  std::string_view rest;
+  int64_t count = 0;
+};
+
+/// Builds the lists of a full problem, entry by entry.
+class AnswerLists {
+public:
+  explicit AnswerLists(const Problem &problem)
+      : problem(problem), ran(problem.instructions.size(), 0),
+        open(problem.segments.size() * problem.engines.size()) {
+    solution.segments.resize(problem.segments.size());
+  }
+
+  absl::Status add(Words &words) {
+    const bool isHome = words.take("home");
+    absl::StatusOr<int64_t> first = words.number();
+    if (first.ok() && isHome) {
+      solution.homes.push_back(ValueId(*first)); // The verifier looks at it.
+      return absl::OkStatus();
+    }
+    absl::StatusOr<int64_t> recipe = first.ok() ? words.number() : first;
+    if (!recipe.ok())
+      return recipe.status();
+    if (*first >= int64_t(problem.segments.size()) ||
+        *recipe >= int64_t(problem.recipes.size()))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the planner's answer runs recipe ", *recipe, " in segment ", *first,
+          ", of ", problem.recipes.size(), " and ", problem.segments.size()));
+    Execution e{RecipeId(*recipe), kNone, {}, Phase::Whole, kNone};
+    if (words.take("start"))
+      e.phase = Phase::Start;
+    else if (words.take("done"))
+      e.phase = Phase::Done;
+    return run(SegmentId(*first), std::move(e));
+  }
+
+  Solution solution;
+
+private:
+  /// The first run of an instruction's recipe is its own. A done ends the
+  /// engine's oldest work.
+  absl::Status run(SegmentId s, Execution e) {
+    std::vector<Execution> &list = solution.segments[s];
+    const Recipe &r = problem.recipes[e.recipe];
+    std::deque<int32_t> &work = open[s * problem.engines.size() + r.engine];
+    if (e.phase == Phase::Done) {
+      if (work.empty() || list[work.front()].recipe != e.recipe)
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the planner's answer ends '", r.name, "', but ",
+            work.empty() ? "it isn't under way"
+                         : "its engine runs other work before it"));
+      e.work = work.front();
+      e.instruction = list[e.work].instruction;
+      work.pop_front();
+    } else if (r.instruction != kNone && !ran[r.instruction]++) {
+      e.instruction = r.instruction;
+    }
+    if (e.phase == Phase::Start)
+      work.push_back(e.work = int32_t(list.size()));
+    list.push_back(std::move(e));
+    return absl::OkStatus();
+  }
+
+  const Problem &problem;
+  std::vector<char> ran;                 // Per instruction.
+  std::vector<std::deque<int32_t>> open; // Starts, per segment and engine.
+};
+
+/// Whether the file holds a graph, and no full problem.
+bool isGraphFile(const std::string &path) {
+  constexpr std::string_view kBegin = kOneSpaceLine.substr(0, 11);
+  std::string begin(kBegin.size(), ' ');
+  return !std::ifstream(path).read(begin.data(), begin.size()) ||
+         begin != kBegin;
+}
+
+} // namespace
+
+absl::StatusOr<Solution>
+tmc::planning::solutionOfNodes(const Problem &problem,
+                               const std::vector<int64_t> &nodes) {
   Solution solution;
   solution.segments.resize(1);
   std::vector<char> ran(problem.instructions.size(), 0);
-  for (int64_t node : sequence) {
+  for (int64_t node : nodes) {
     if (node < 0 || size_t(node) >= ran.size())
       return absl::InvalidArgumentError(
           absl::StrCat("the sequence names node ", node, " of ", ran.size()));
@@ -156,51 +269,22 @@ absl::StatusOr<Solution> solutionOf(const Problem &problem,
   return solution;
 }
 
-} // namespace
-
 absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
                                                     std::string_view text,
                                                     bool isGraph) {
-  std::vector<int64_t> numbers;
-  const char *at = text.data(), *end = at + text.size();
-  for (;;) {
-    while (at != end &&
-           (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
-      ++at;
-    if (at == end)
-      break;
-    int64_t number = 0;
-    auto [stop, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || number < 0 ||
-        number > std::numeric_limits<int32_t>::max())
-      return absl::InvalidArgumentError(
-          absl::StrCat("the planner's answer has no number after ",
-                       numbers.size(), " of them"));
-    numbers.push_back(number);
-    at = stop;
+  Words words(text);
+  AnswerLists lists(problem);
+  std::vector<int64_t> nodes;
+  while (!words.atEnd()) {
+    absl::StatusOr<int64_t> node = 0;
+    if (isGraph)
+      node = words.number();
+    if (absl::Status status = isGraph ? node.status() : lists.add(words);
+        !status.ok())
+      return status;
+    nodes.push_back(*node);
   }
-  if (isGraph)
-    return solutionOf(problem, numbers);
-  if (numbers.size() % 2)
-    return absl::InvalidArgumentError(
-        "the planner's answer ends within a pair of segment and recipe");
-  Solution solution;
-  solution.segments.resize(problem.segments.size());
-  std::vector<char> ran(problem.instructions.size(), 0);
-  for (size_t i = 0; i < numbers.size(); i += 2) {
-    if (numbers[i] >= int64_t(problem.segments.size()) ||
-        numbers[i + 1] >= int64_t(problem.recipes.size()))
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the planner's answer runs recipe ", numbers[i + 1], " in segment ",
-          numbers[i], ", of ", problem.recipes.size(), " and ",
-          problem.segments.size()));
-    RecipeId r = RecipeId(numbers[i + 1]);
-    InstructionId own = problem.recipes[r].instruction;
-    if (own != kNone && ran[own]++)
-      own = kNone;
-    solution.segments[numbers[i]].push_back({r, own, {}});
-  }
-  return solution;
+  return isGraph ? solutionOfNodes(problem, nodes) : std::move(lists.solution);
 }
 
 absl::StatusOr<Solution>
@@ -218,9 +302,5 @@ tmc::planning::planByProgram(const std::string &command, const Problem &problem,
                                        : kPatienceSeconds);
   if (!out.ok())
     return out.status();
-  bool isGraph = problem.segments.size() == 1;
-  for (const Recipe &r : problem.recipes)
-    isGraph &= r.writes.size() == 1 && r.recomputable &&
-               r.instruction != kNone && r.overwrites.empty();
-  return parseAnswer(problem, *out, isGraph);
+  return parseAnswer(problem, *out, !written && isGraphFile(problemFile));
 }

@@ -69,6 +69,7 @@ void Comparison::add(Random &random, SpaceProblem w, int draws) {
     absl::StatusOr<Plan> both = solveMoves(p, {.exact = planExactly});
     ASSERT_TRUE(both.ok() && both->feasible);
     ASSERT_EQ(both->cost, exact->cost);
+    ASSERT_TRUE(both->stats.exact);
   }
   if (!plan->feasible)
     return;

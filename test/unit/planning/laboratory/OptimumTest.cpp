@@ -3,10 +3,12 @@
 
 #include "compiler/planning/laboratory/Optimum.h"
 
+#include "compiler/planning/laboratory/OptimumModel.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Verify.h"
 
 #include "test/unit/planning/SmallLoops.h"
+#include "test/unit/planning/SmallSteps.h"
 #include "test/unit/planning/SpaceBrute.h"
 #include "test/unit/planning/SpaceMachine.h"
 #include "test/unit/planning/SpaceOptimum.h"
@@ -198,4 +200,65 @@ TEST(Optimum, IsTheBestOfEveryListOfLoops) {
   seen.print();
   EXPECT_GE(seen.same, seen.met * 4 / 5);
   EXPECT_GE(seen.slower, 100);
+}
+
+/// Steps of up to six kernels in two segments, with a host and a file, homes
+/// anywhere and updates on either side: the machine finds the same time, and
+/// none below, whatever the homes.
+TEST(Optimum, IsThatOfTheMachineOnSmallSteps) {
+  constexpr size_t kMostStates = 3'000;
+  Random random(77);
+  int64_t steps = 0, met = 0, slower = 0, open = 0, unknown = 0;
+  while (steps < 1000) {
+    Problem p = SmallStep(random).w.p;
+    if (p.instructions.size() > size_t(steps % 20 ? 3 : 6))
+      continue;
+    const Profile base = *simulate(p, baseSolution(p));
+    p.spaces[0].budgetBytes = base.peakBytes * (70 + random.below(46)) / 100;
+    for (size_t s = 1; s < p.spaces.size(); ++s)
+      if (random.chance(0.4))
+        p.spaces[s].budgetBytes = 2 + int64_t(random.below(12));
+    absl::StatusOr<std::optional<OptimalPlan>> plan =
+        planOptimum(p, {.mostStates = kMostStates});
+    if (absl::IsResourceExhausted(plan.status())) {
+      ++open;
+      continue;
+    }
+    ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
+    ++steps;
+    std::vector<ValueId> chosen;
+    if (*plan) {
+      ASSERT_NO_FATAL_FAILURE(expectRight(p, **plan));
+      chosen = homesOf(p, (*plan)->solution);
+      slower += (*plan)->makespan > base.makespan;
+      ++met;
+    }
+    const int64_t most =
+        *plan ? (*plan)->makespan : std::numeric_limits<int64_t>::max() / 4;
+    std::vector<int64_t> budgets;
+    for (const MemorySpace &space : p.spaces)
+      budgets.push_back(space.budgetBytes);
+    for (const Homes &homes : everyHomes(p, 1024)) {
+      Solution named;
+      named.homes = homes.chosen;
+      const std::vector<ValueId> home = homesOf(p, named);
+      const bool isChosen = home == chosen;
+      SpaceMachine machine(p, home, budgets, most - !isChosen, kMostStates);
+      const std::optional<SpaceMachine::Optimum> found = machine.run();
+      unknown += machine.gaveUp;
+      if (machine.gaveUp)
+        continue;
+      ASSERT_EQ(found.has_value(), isChosen) << printProblem(p);
+      if (found) {
+        ASSERT_EQ(found->makespan, most) << printProblem(p);
+      }
+    }
+  }
+  std::printf("  %lld steps, %lld can be met, %lld only slower than without; "
+              "%lld others took too long; %lld choices of homes unknown\n",
+              (long long)steps, (long long)met, (long long)slower,
+              (long long)open, (long long)unknown);
+  EXPECT_GE(met, 300);
+  EXPECT_GE(slower, 100);
+  EXPECT_LE(open, 100);
 }
