@@ -247,8 +247,8 @@ AnyOrderCertificate certify(const AnyOrderSum &sum,
     const double scaled = std::floor(std::ldexp(price, exponent));
     whole.push_back(scaled < 0x1p62 ? int64_t(scaled) : 0);
   }
-  const AnyOrderSum priced = pricedSum(
-      sum, budgetBytes - sum.graph.problem.reservedBytes, whole);
+  const AnyOrderSum priced =
+      pricedSum(sum, budgetBytes - sum.graph.problem.reservedBytes, whole);
   const absl::StatusOr<int64_t> cost =
       proven(priced, whole, int64_t(1) << exponent);
   if (!cost.ok() || *cost <= out.provenCost)
