@@ -194,12 +194,15 @@ Status checkTensor(const SafetensorsSet &set, const SetTensor &tensor,
 
 } // namespace
 
+std::string nameInFiles(const StepProgram &program, const char *name) {
+  const std::string own = name, prefix = program.prefixInModel;
+  return own.compare(0, prefix.size(), prefix) == 0
+             ? program.prefixInFile + own.substr(prefix.size())
+             : own;
+}
+
 std::string nameInAdapter(const StepProgram &program, const TensorInfo &info) {
-  std::string name = info.name;
-  const std::string prefix = program.prefixInModel;
-  if (name.compare(0, prefix.size(), prefix) == 0)
-    name = program.prefixInFile + name.substr(prefix.size());
-  return "base_model.model." + name;
+  return "base_model.model." + nameInFiles(program, info.name);
 }
 
 Status loadAdapter(Step &step, const std::string &directory) {

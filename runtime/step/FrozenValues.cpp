@@ -154,8 +154,6 @@ Status encodeRows(const StepProgram &program, const Homes &homes,
 // Checkpoints of bitsandbytes
 //===----------------------------------------------------------------------===//
 
-constexpr const char *kState = ".quant_state.bitsandbytes__nf4";
-
 /// {"quant_type": "nf4", "blocksize": 64, "shape": [..], ...}
 struct QuantState {
   std::string type;
@@ -256,7 +254,7 @@ private:
 
   /// Checks that the codes have the meaning of the step's.
   Status check(QuantState &state) const {
-    const SetTensor *text = file.find(name + kState);
+    const SetTensor *text = file.find(name + kQuantState);
     constexpr int64_t kMostText = 4096;
     const int64_t bytes = text->end - text->begin;
     if (text->type != DType::U8 || bytes > kMostText)
@@ -353,7 +351,7 @@ Status placeFrozen(const StepProgram &program, const Homes &homes,
   const SetTensor &tensor = *file.find(name);
   const StoredInfo &stored = *codes.stored;
   const Checkpoint checkpoint(program, homes, file, name, codes);
-  if (file.find(name + kState))
+  if (file.find(name + kQuantState))
     return checkpoint.placeBlocks();
   if (tensor.type == DType::I8)
     return checkpoint.placeRows();
