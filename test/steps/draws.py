@@ -116,6 +116,8 @@ class Draw(Case):
         flags = [] if known["fixed"] else [f"--batch={batch}"]
         base = random.Random(f"{options.seed}:{number}:base")  # The other draws stay what they were.
         self.base_format = base.choice(BASES) if self.kind in FREEZES and base.random() < 0.5 else ""
+        if self.levers["precision"].startswith("fp8"):
+            self.base_format = ""  # Products of codes take no other codes.
         more = random.Random(f"{options.seed}:{number}:lora")
         self.lora = ""
         if self.base_format and more.random() < 0.3 and number not in FOUND:
