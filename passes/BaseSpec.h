@@ -41,12 +41,13 @@ llvm::StringRef nameOf(BaseFormat format);
 
 class BaseSpec {
 public:
-  /// The specification of `text`, or a message that explains the error. "": all
-  /// weights are as the graph has them.
+  /// The specification of `text`, or a message that explains the error. "" is
+  /// "keep".
   static llvm::Expected<BaseSpec> parse(llvm::StringRef text);
 
   const std::string &text() const { return given; }
-  bool isNone() const { return given.empty(); }
+  /// True if all weights are as the graph has them.
+  bool isNone() const { return base == BaseFormat::Keep && list.empty(); }
   /// The format of weights without an exception.
   BaseFormat ofOthers() const { return base; }
 

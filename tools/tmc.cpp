@@ -9,6 +9,7 @@
 #include "driver/pipeline/OutOfMemory.h"
 #include "driver/pipeline/OutputDirectory.h"
 #include "driver/pipeline/Show.h"
+#include "passes/BaseSpec.h"
 #include "passes/Offload.h"
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
@@ -81,13 +82,6 @@ struct ModelFlags {
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),
                                cl::desc("parameters that aren't trained"),
                                TMC_MODEL_FLAG};
-  cl::opt<std::string> base{
-      "base", cl::value_desc("SPEC"),
-      cl::desc("how parameters that aren't trained are stored: nf4, nf4:plain, "
-               "int8,\n                          bf16 or f32, then "
-               "exceptions by name: nf4,NAME=bf16\n                          "
-               "(default: as the model has them)"),
-      TMC_MODEL_FLAG};
   cl::opt<std::string> lora{
       "lora", cl::value_desc("SPEC"),
       cl::desc("train low-rank adapters in the place of the parameters:\n"
@@ -320,6 +314,20 @@ Expected<void> ModelFlags::readTrained(CompileOptions &options) {
   return {};
 }
 
+/// Checks --base before the model is read.
+static Expected<void> checkBase(const LeverValue &asked) {
+  const Lever &row = leverTable()[kBase];
+  // What follows `auto` holds for each value.
+  const LeverValue value =
+      row.isFree(asked) ? LeverValue{{}, row.byDefault + row.restOf(asked)}
+                        : asked;
+  llvm::Expected<BaseSpec> read = BaseSpec::parse(value.name);
+  if (read)
+    return {};
+  return Failure::usage("--" + llvm::toString(read.takeError()))
+      .note("auto, in the place of the first format, chooses one");
+}
+
 /// Reads what makes the step's program, the levers included.
 Expected<void> ModelFlags::readProgram(CompileOptions &options) {
   if (!batchNorm.empty() && batchNorm != "per-micro-batch" &&
@@ -327,10 +335,6 @@ Expected<void> ModelFlags::readProgram(CompileOptions &options) {
     return Failure::usage("--batchnorm=" + batchNorm +
                           " is none of per-micro-batch, frozen");
   options.batchNorm = batchNorm;
-  llvm::Expected<BaseSpec> storage = BaseSpec::parse(base.getValue());
-  if (!storage)
-    return Failure::usage("--" + llvm::toString(storage.takeError()));
-  options.base = *std::move(storage);
   options.lossScale = lossScale;
   static constexpr std::pair<const char *, NarrowCopies> kCopies[] = {
       {"auto", NarrowCopies::Auto},
@@ -348,7 +352,7 @@ Expected<void> ModelFlags::readProgram(CompileOptions &options) {
       return std::move(read.failure());
     value = *read;
   }
-  return {};
+  return checkBase(options.levers[kBase]);
 }
 
 /// Reads which values may leave the device, and to which space.

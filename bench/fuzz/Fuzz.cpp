@@ -6,6 +6,8 @@
 //                    gets by the checksums of a zip file
 //   TMC_FUZZ_INDEX   an index of shards, which lies beside two shards
 //   TMC_FUZZ_LINES   a data file of samples in JSON
+//   TMC_FUZZ_ADAPTER an adapter_config.json, for the trainer and for merging
+//   TMC_FUZZ_STATE   the text beside codes in a checkpoint of bitsandbytes
 //
 // Whatever it is, reading ends with a model (data) or with one message. A
 // defect that the importer itself reports stops the run, as a crash does. A
@@ -16,6 +18,12 @@
 #include "runtime/step/SafetensorsSet.h"
 #elif defined(TMC_FUZZ_LINES)
 #include "runtime/step/Data.h"
+#elif defined(TMC_FUZZ_ADAPTER)
+#include "driver/merge/AdapterConfig.h"
+#include "runtime/step/AdapterSettings.h"
+#elif defined(TMC_FUZZ_STATE)
+#include "runtime/step/Program.h"
+#include "runtime/step/QuantState.h"
 #else
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
@@ -24,6 +32,7 @@
 #endif
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -141,6 +150,45 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::fprintf(stderr, "code %d: %s\n", int(s.code()), s.message().c_str());
     std::abort();
   }
+  return 0;
+}
+
+#elif defined(TMC_FUZZ_ADAPTER)
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const std::string text(reinterpret_cast<const char *>(data), size);
+  AdapterSettings settings;
+  const Status s = readAdapterSettings("config", text, settings);
+  if (!s && s.code() != Code::BadInput)
+    std::abort();
+  bool isSound = std::isfinite(settings.rank) && std::isfinite(settings.alpha);
+  for (const auto *table : {&settings.ranks, &settings.alphas})
+    for (const auto &entry : *table)
+      isSound &= std::isfinite(entry.second);
+  if (s && !isSound)
+    std::abort();
+  const Expected<AdapterConfig> config = AdapterConfig::parse("config", text);
+  if (!config && config.failure().kind == FailureKind::Defect)
+    std::abort();
+  if (!config)
+    return 0;
+  for (const char *module : {"layers.0.q_proj", "down_proj"}) {
+    const Expected<int64_t> rank = config->rankOf(module);
+    const Expected<double> scale = config->scaleOf(module);
+    if ((rank && *rank < 1) || (scale && !std::isfinite(*scale)))
+      std::abort();
+  }
+  return 0;
+}
+
+#elif defined(TMC_FUZZ_STATE)
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  values::QuantState state;
+  const std::string fault = values::readQuantState(
+      {reinterpret_cast<const char *>(data), size}, state);
+  if (fault.empty() && state.shape.size() > size_t(kMaxRank))
+    std::abort();
   return 0;
 }
 

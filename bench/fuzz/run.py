@@ -32,9 +32,11 @@ READERS = dict(
            "frontends/SafeFile.cpp"],
     index=["runtime/step/SafetensorsSet.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
     lines=["runtime/step/JsonLines.cpp", "runtime/step/Data.cpp", "runtime/step/DataFile.cpp", "runtime/step/DataSource.cpp",
-           "runtime/step/Labels.cpp", "runtime/step/DataPaths.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"])
+           "runtime/step/Labels.cpp", "runtime/step/DataPaths.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
+    adapter=["runtime/step/AdapterSettings.cpp", "driver/merge/AdapterConfig.cpp", "driver/merge/NamePattern.cpp"],
+    state=["runtime/step/QuantState.cpp"])
 # Larger seeds make slow runs: a program is parsed, imported and verified whole.
-MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000, index=4_000, lines=4_000)
+MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000, index=4_000, lines=4_000, adapter=4_000, state=4_000)
 # Indices of shards, of tensors a and b.
 INDICES = [b'{"weight_map": {"a": "one", "b": "two"}}',
            b'{"metadata": {"total_size": 8, "more": [1.5e-3, null, {"x": "\\ud83d\\ude00"}]}, "weight_map": {"a": "one", "b": "two"}}',
@@ -42,6 +44,20 @@ INDICES = [b'{"weight_map": {"a": "one", "b": "two"}}',
 # Samples of inputs [2, 3], [2, 3], [2, 3], [2] and [2, 3, 4] (Fuzz.cpp).
 LINES = [b'{"ids": [1, 2, 3], "labels": [-100, 2, 3], "mask": [1, 1, 1], "grade": -1.5e2, "box": [[1,2,3,4],[5,6,7,8],[9,0.5,1e-3,2]]}\n',
          b'\n{"box":[[1,2,3,4],[5,6,7,8],[9,0,1,2]],"text":{"a":["\\u00e9",null,true]},"ids":[],"labels":[7],"mask":[1],"grade":0}\r\n' * 3]
+# Configurations of adapters, and texts beside codes.
+ADAPTERS = [b'{"peft_type": "LORA", "r": 16, "lora_alpha": 32, "use_rslora": true, "rank_pattern": {"down_proj": 8, "^a.*b": 4}, "alpha_pattern": {}}',
+            b'{"peft_type": "LORA", "r": 4, "lora_alpha": 1.5e1, "alpha_pattern": {"layers.0.q_proj": 2}, "target_modules": ["q_proj"],'
+            b' "fan_in_fan_out": null, "use_dora": false, "init_lora_weights": true, "modules_to_save": null, "bias": "none", "lora_dropout": 0.05}',
+            b'{"peft_type": "IA3", "use_dora": true, "rank_pattern": null}']
+STATES = [b'{"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [128, 64], "nested_blocksize": 256, "nested_dtype": "float32",'
+          b' "nested_offset": 0.0519}', b'{"quant_type":"fp4","blocksize":128,"shape":[1,2,3,4,5,6,7,8],"more":{"a":[null,"\\u00e9",-1e-9]}}']
+# The readers of texts that are no models.
+TEXTS = dict(index=INDICES, lines=LINES, adapter=ADAPTERS, state=STATES)
+WORDS = dict(index=("weight_map", "metadata", "one", "two", "../", "/dev/", "\\\\u", "\\\\ud83d", ".", "{", "["),
+             lines=("ids", "labels", "mask", "grade", "box", "-100", "1e5", "\\\\u", "\\\\ud83d", "null", "{", "[", "]", "\\x0a"),
+             adapter=("peft_type", "LORA", "r", "lora_alpha", "use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "fan_in_fan_out",
+                      "modules_to_save", "target_modules", "bias", "init_lora_weights", "null", "true", "1e999", "-1", ".*", "^", "\\\\u"),
+             state=("quant_type", "blocksize", "nested_blocksize", "nested_offset", "shape", "nf4", "1e999", "NaN", "null", "[", "]"))
 # What each integer of a seed becomes: codes of types, sizes and axes, and where arithmetic ends.
 EDGES = [*range(-3, 18), 24, 28, *range(29, 34), 64, 100, 255, 65536, 2**31 - 1, 2**31, 2**62, 2**63 - 1, -2**63]
 # Larger seeds have so many integers that the others would be a small share.
@@ -136,8 +152,8 @@ def one_call(node, values):
 def seeds(kind, folder):
     """The small models of the tests; of archives, the programs in them, too, and of programs each call that is like no other."""
     os.makedirs(folder)
-    if kind in ("index", "lines"):
-        for number, text in enumerate(INDICES if kind == "index" else LINES):
+    if kind in TEXTS:
+        for number, text in enumerate(TEXTS[kind]):
             with open(os.path.join(folder, "%d.json" % number), "wb") as file:
                 file.write(text)
         return
@@ -249,13 +265,9 @@ def write_edges(seeds, folder, share):
 
 def words(kind, build, path):
     """Operators and keys, as libFuzzer's dictionary."""
-    if kind == "index":
+    if kind in WORDS:
         with open(path, "w") as file:
-            file.writelines('"%s"\n' % word for word in ("weight_map", "metadata", "one", "two", "../", "/dev/", "\\\\u", "\\\\ud83d", ".", "{", "["))
-        return
-    if kind == "lines":
-        with open(path, "w") as file:
-            file.writelines('"%s"\n' % word for word in ("ids", "labels", "mask", "grade", "box", "-100", "1e5", "\\\\u", "\\\\ud83d", "null", "{", "[", "]", "\\x0a"))
+            file.writelines('"%s"\n' % word for word in WORDS[kind])
         return
     listed = subprocess.run([os.path.join(build, "bin", "tmc-import"), "--operators" if kind == "onnx" else "--torch-operators"],
                             capture_output=True, text=True, check=True).stdout.split()
@@ -342,7 +354,7 @@ def main():
                 command.append("-max_total_time=%d" % given.seconds)
             command += ["-runs=%d" % given.runs, os.path.join(corpus, "seeds")]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=dict(os.environ, TMC_FUZZ_KEEP=kept))
-            checked, wrong = (0, []) if kind in ("index", "lines") else check_steps(kind, build, kept, given.steps, keep)
+            checked, wrong = (0, []) if kind in TEXTS else check_steps(kind, build, kept, given.steps, keep)
             stats = dict(line[len("stat::"):].split(":") for line in done.stderr.splitlines() if line.startswith("stat::"))
             covered = [line.split("cov: ")[1].split()[0] for line in done.stderr.splitlines() if "cov: " in line]
             print("%s: %d changed integers, %s runs of seed %d, %s edges of the readers, %s MiB at most, %d steps checked" % (

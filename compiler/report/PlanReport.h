@@ -21,6 +21,10 @@ std::string peakPlace(const PlanTrace &trace);
 /// The tensors alive at the peak, the largest first.
 std::vector<int32_t> aliveAtPeak(const PlanTrace &trace);
 
+/// The levers that tmc chose, with the time of the best setting that has
+/// another value: a section of the table below. Empty: none was free.
+std::string chosenLeversText(const PlanFigures &plan);
+
 /// The table that `tmc plan` and `tmc compile` print.
 std::string planTable(const Planned &planned);
 

@@ -354,6 +354,13 @@ static void tellChosen(Table &table, const PlanFigures &plan) {
   }
 }
 
+std::string tmc::chosenLeversText(const PlanFigures &plan) {
+  std::string text;
+  Table table(text);
+  tellChosen(table, plan);
+  return text;
+}
+
 static void tellLevers(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;

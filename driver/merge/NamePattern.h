@@ -17,6 +17,7 @@
 
 #include "compiler/support/Failure.h"
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Regex.h"
 
 #include <string>

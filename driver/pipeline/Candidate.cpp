@@ -203,8 +203,9 @@ static Expected<void> differentiate(Candidate &candidate) {
       how.lossScaleSpec =
           hasFP16(*candidate.form.module, options) ? "dynamic" : "none";
     how.outputs.assign(options.outputs.begin(), options.outputs.end());
-    pm.addPass(createJoinProducts(
-        {how.optimizer, options.levers.name(kPrecision), options.base.text()}));
+    pm.addPass(
+        createJoinProducts({how.optimizer, options.levers.name(kPrecision),
+                            options.levers.name(kBase)}));
     pm.addPass(createAutodiff(how));
     canonicalize(pm);
   });
@@ -218,7 +219,8 @@ static Expected<void> narrow(Candidate &candidate) {
   how.target = options.target;
   return run(candidate, Phase::Precision, [&](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(createPrecision(how, device));
-    pm.addNestedPass<train::StepOp>(createStoreFrozen({options.base.text()}));
+    pm.addNestedPass<train::StepOp>(
+        createStoreFrozen({options.levers.name(kBase)}));
     if (device.backend == Backend::Cuda)
       pm.addNestedPass<train::StepOp>(createLayOutCodes());
     canonicalize(pm);

@@ -122,10 +122,10 @@ readFormat(const CompileOptions &options, MLIRContext &context,
   forward.modelWeights = std::move(model->weights);
   if (!wantsWeights(options))
     return std::move(model->module);
-  Expected<WeightSources> gathered =
-      gatherWeights(valuesOf(function), *forward.modelWeights, options.weights,
-                    {options.weightsPrefix.first, options.weightsPrefix.second},
-                    /*takesCodes=*/!options.base.isNone());
+  Expected<WeightSources> gathered = gatherWeights(
+      valuesOf(function), *forward.modelWeights, options.weights,
+      {options.weightsPrefix.first, options.weightsPrefix.second},
+      /*takesCodes=*/options.levers[kBase] != LeverSetting()[kBase]);
   if (!gathered)
     return std::move(gathered.failure());
   forward.weights = std::make_unique<WeightSources>(std::move(*gathered));
@@ -193,6 +193,23 @@ static void noteBudget(const CompileOptions &options, const Target &device,
                        readableBytes(device.memoryBytes.device()));
 }
 
+/// Warns if --base leaves a choice and the model doesn't.
+static void noteBase(const CompileOptions &options, const ModelFacts &model,
+                     std::vector<std::string> &warnings) {
+  if (!model.hasFrozen && leverTable()[kBase].isFree(options.levers[kBase]))
+    warnings.push_back("--base=auto has no effect: every parameter is trained; "
+                       "--freeze GLOB or --lora says which ones aren't");
+}
+
+ModelFacts Forward::facts() const {
+  return {samples,
+          llvm::any_of(values,
+                       [](const ModelValue &value) {
+                         return value.kind == ModelValue::Frozen;
+                       }),
+          weights ? weights->codes : std::string()};
+}
+
 Expected<Forward> tmc::readModel(const CompileOptions &options,
                                  std::vector<std::string> &warnings) {
   Expected<Target> device = targetOf(options);
@@ -226,5 +243,6 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
   (void)writeBytecodeToFile(*module, os);
   forward.files = filesRead(forward, options);
   noteBudget(options, forward.device, warnings);
+  noteBase(options, forward.facts(), warnings);
   return forward;
 }

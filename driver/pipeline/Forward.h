@@ -45,6 +45,9 @@ struct Forward {
   int64_t samples = 0;  // In the batch; 0: there is no batch.
   size_t ops = 0;       // In the function.
 
+  /// The facts that levers depend on.
+  ModelFacts facts() const;
+
   /// The table of algorithms, or null.
   const AlgorithmFile *table() const {
     return algorithms ? &*algorithms : nullptr;

@@ -101,15 +101,19 @@ private:
   }
 
   /// The first points: the last precision with the whole batch, a middle number
-  /// of pieces and the largest number.
+  /// of pieces and the largest number. A base of frozen parameters is most of a
+  /// step's memory, so that its narrowest format is looked at as well.
   std::set<Point> firsts() const {
     std::set<Point> points;
     Point point = {};
     point[placeOf(kPrecision)] = sizes[placeOf(kPrecision)] - 1;
-    for (size_t pieces : {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1}) {
-      point[kPieces] = pieces;
-      points.insert(point);
-    }
+    for (size_t base : {size_t(0), sizes[placeOf(kBase)] - 1})
+      for (size_t pieces :
+           {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1}) {
+        point[placeOf(kBase)] = base;
+        point[kPieces] = pieces;
+        points.insert(point);
+      }
     return points;
   }
 

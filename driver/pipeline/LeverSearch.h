@@ -5,7 +5,8 @@
 // (CoarsePlan.h), so few are visited:
 //
 //     1  the whole batch and two numbers of micro-batches of one column: the
-//        fastest precision, otherwise the least harmful setting
+//        fastest precision, otherwise the least harmful setting; and that
+//        column with the narrowest base
 //     2  from the best point one lever at a time
 //     3  of each column within kClose of the best, the numbers of micro-batches
 //        next to its best

@@ -22,11 +22,11 @@ void tmc::freeLossChunk(CompileOptions &asked) {
 }
 
 LeverSpace tmc::leverSpaceOf(const CompileOptions &asked, const Target &target,
-                             int64_t samples) {
+                             const ModelFacts &model) {
   LeverSpace space;
   for (auto [lever, values, value] :
        llvm::zip(leverTable(), space.values, asked.levers.values))
-    values = lever.allowed(value, target, samples);
+    values = lever.allowed(value, target, model);
   return space;
 }
 

@@ -10,6 +10,7 @@
 //     optimizer      adamw8bit              pinned
 //     loss chunk     the exact one, 256     free, as another lever is
 //     tiles          1                      pinned
+//     base           keep                   pinned
 //
 // Recomputation, order and offload belong to the plan: they change no bit.
 // `harmOf` ranks settings by the most harmful lever that they change.
@@ -52,10 +53,9 @@ bool hasFreeLevers(const CompileOptions &asked);
 /// alone frees nothing.
 void freeLossChunk(CompileOptions &asked);
 
-/// The settings that `asked` allows on `target`, for a model with a batch of
-/// `samples` samples.
+/// The settings that `asked` allows on `target`.
 LeverSpace leverSpaceOf(const CompileOptions &asked, const Target &target,
-                        int64_t samples);
+                        const ModelFacts &model);
 
 /// `asked` with every lever pinned to `setting`.
 CompileOptions pinned(CompileOptions asked, const LeverSetting &setting);

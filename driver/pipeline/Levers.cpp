@@ -12,7 +12,9 @@ static constexpr int64_t kChunkRows = 256;
 static LeverValue count(int64_t number) { return {number, ""}; }
 
 /// 1, 2, 4, ... and all samples, as far as they divide the batch.
-static std::vector<LeverValue> piecesOf(const Target &, int64_t samples) {
+static std::vector<LeverValue> piecesOf(const Target &,
+                                        const ModelFacts &model) {
+  const int64_t samples = model.samples;
   std::vector<LeverValue> values;
   for (int64_t pieces = 1; pieces < samples; pieces *= 2)
     if (samples % pieces == 0)
@@ -22,10 +24,11 @@ static std::vector<LeverValue> piecesOf(const Target &, int64_t samples) {
 }
 
 static constexpr LeverName kPrecisions[] = {
-    {"f32", 0}, {"tf32", 2}, {"bf16", 4}, {"fp16", 4}};
+    {"f32", 0}, {"tf32", 2}, {"bf16", 5}, {"fp16", 5}};
 
 /// f32, and the narrower types whose products are faster on the target.
-static std::vector<LeverValue> precisionsOf(const Target &target, int64_t) {
+static std::vector<LeverValue> precisionsOf(const Target &target,
+                                            const ModelFacts &) {
   std::vector<LeverValue> values = {{{}, "f32"}};
   if (target.backend == Backend::Cpu) {
     values.push_back({{}, "bf16"});
@@ -41,21 +44,35 @@ static std::vector<LeverValue> precisionsOf(const Target &target, int64_t) {
 }
 
 static constexpr LeverName kOptimizers[] = {
-    {"adamw", 0}, {"adamw8bit", 3}, {"adamw4bit", 5}};
+    {"adamw", 0}, {"adamw8bit", 3}, {"adamw4bit", 6}};
 
-static std::vector<LeverValue> optimizersOf(const Target &, int64_t) {
+static std::vector<LeverValue> optimizersOf(const Target &,
+                                            const ModelFacts &) {
   return {{{}, "adamw"}, {{}, "adamw8bit"}, {{}, "adamw4bit"}};
 }
 
 /// The exact chunk, and kChunkRows.
-static std::vector<LeverValue> chunksOf(const Target &, int64_t) {
+static std::vector<LeverValue> chunksOf(const Target &, const ModelFacts &) {
   return {{}, count(kChunkRows)};
 }
 
 /// With 4 or 16 tiles, a quarter or a sixteenth of the long rows is alive at a
 /// time.
-static std::vector<LeverValue> tilesOf(const Target &, int64_t) {
+static std::vector<LeverValue> tilesOf(const Target &, const ModelFacts &) {
   return {count(1), count(4), count(16)};
+}
+
+static constexpr LeverName kBases[] = {{"keep", 0}, {"int8", 4}, {"nf4", 7}};
+
+/// The format of coded weights, which have no other; else all, if a parameter
+/// is frozen.
+static std::vector<LeverValue> basesOf(const Target &,
+                                       const ModelFacts &model) {
+  if (!model.codes.empty())
+    return {{{}, model.codes}};
+  if (!model.hasFrozen)
+    return {{{}, "keep"}};
+  return {{{}, "keep"}, {{}, "int8"}, {{}, "nf4"}};
 }
 
 static const Lever kTable[] = {
@@ -113,6 +130,17 @@ static const Lever kTable[] = {
      .names = {},
      .mostHarmless = 1,
      .unit = "tiles"},
+    {.flag = "base",
+     .byDefault = "keep",
+     .valueName = "SPEC",
+     .help = "how parameters that aren't trained are stored: nf4, nf4:plain, "
+             "int8,\n                          bf16, f32, keep (default: as "
+             "the model has them) or auto, then\n                          "
+             "exceptions by name: nf4,NAME=bf16",
+     .place = 7,
+     .values = basesOf,
+     .names = kBases,
+     .unit = "base"},
 };
 static_assert(std::size(kTable) == kLevers, "a row for each lever");
 
@@ -161,6 +189,10 @@ std::string Lever::text(const LeverValue &value) const {
   return value.count ? std::to_string(*value.count) : "auto";
 }
 
+std::string Lever::restOf(const LeverValue &value) const {
+  return headOf(value.name).second.str();
+}
+
 bool Lever::isFree(const LeverValue &value) const {
   return hasNames() ? headOf(value.name).first == "auto" : value.count == kAuto;
 }
@@ -176,17 +208,17 @@ bool Lever::mayChange(const LeverValue &value) const {
 LeverValue Lever::freed(const LeverValue &value) const {
   if (!hasNames())
     return count(kAuto);
-  return {{}, "auto" + headOf(value.name).second.str()};
+  return {{}, "auto" + restOf(value)};
 }
 
 std::vector<LeverValue> Lever::allowed(const LeverValue &asked,
                                        const Target &target,
-                                       int64_t samples) const {
+                                       const ModelFacts &model) const {
   if (!isFree(asked))
     return {asked};
-  std::vector<LeverValue> open = values(target, samples);
+  std::vector<LeverValue> open = values(target, model);
   for (LeverValue &value : open)
-    value.name += headOf(asked.name).second.str();
+    value.name += restOf(asked);
   return open;
 }
 

@@ -9,6 +9,7 @@
 //     --optimizer       adamw adamw8bit ...   moments lose digits
 //     --loss-chunk      rows of logits        sums in another order
 //     --tiles           1 4 16                sums in another order
+//     --base            keep int8 nf4         frozen parameters lose digits
 //
 // The command line, the search, notes and reports read the table. The phase in
 // which a lever acts reads its value from `CompileOptions::levers`
@@ -20,8 +21,12 @@
 //        tiles                        sums are added in another order
 //     2  tf32                         factors of products lose 13 bits of 24
 //     3  adamw8bit                    moments have 8 bits and a scale for 256
-//     4  bf16, fp16                   factors and activations have 16 bits
-//     5  adamw4bit                    moments have 4 bits and a scale for 128
+//     4  int8                         frozen parameters have 8 bits and a scale
+//                                     for a row
+//     5  bf16, fp16                   factors and activations have 16 bits
+//     6  adamw4bit                    moments have 4 bits and a scale for 128
+//     7  nf4                          frozen parameters have 4 bits and a scale
+//                                     for 64
 //
 // tmc chooses no value that a row doesn't offer: the user must ask for fp8,
 // parameters without f32 masters and other optimizers.
@@ -53,6 +58,7 @@ enum LeverId : size_t {
   kOptimizer,
   kLossChunk,
   kTiles,
+  kBase,
   kLevers, // Their number.
 };
 
@@ -72,6 +78,15 @@ struct LeverName {
   int harm;
 };
 
+/// The facts of a model that its levers depend on.
+struct ModelFacts {
+  int64_t samples = 0;    // In the batch; 0: there is no batch.
+  bool hasFrozen = false; // Whether a parameter isn't trained.
+  /// The format of --base that the given weights are coded in; empty: they are
+  /// floats.
+  std::string codes;
+};
+
 /// A row of the table.
 struct Lever {
   const char *flag;      // Without its dashes.
@@ -80,9 +95,9 @@ struct Lever {
   const char *help;
   /// Flags in notes come in this order: counts first, which lose no digits.
   int place;
-  /// The values that tmc may choose for a target and a batch of samples, from
-  /// the least harmful to the most. Names come without what follows them.
-  std::vector<LeverValue> (*values)(const Target &, int64_t samples);
+  /// The values that tmc may choose for a target and a model, from the least
+  /// harmful to the most. Names come without what follows them.
+  std::vector<LeverValue> (*values)(const Target &, const ModelFacts &);
   /// Of a lever with names: each that tmc may choose on any target.
   llvm::ArrayRef<LeverName> names;
   /// Of a lever with counts: larger ones change numbers, with harm 1.
@@ -97,6 +112,8 @@ struct Lever {
   Expected<LeverValue> parse(const std::string &text) const;
   /// The text of `value` for the flag; "auto" for a default without a number.
   std::string text(const LeverValue &value) const;
+  /// The text behind a name: ",lm_head=f32" of "bf16,lm_head=f32".
+  std::string restOf(const LeverValue &value) const;
   /// Whether tmc chooses the value.
   bool isFree(const LeverValue &value) const;
   /// Whether tmc may choose another value in the place of `value`.
@@ -105,7 +122,7 @@ struct Lever {
   LeverValue freed(const LeverValue &value) const;
   /// The values that `asked` leaves open; `asked` alone if it isn't free.
   std::vector<LeverValue> allowed(const LeverValue &asked, const Target &target,
-                                  int64_t samples) const;
+                                  const ModelFacts &model) const;
   int harm(const LeverValue &value) const;
   /// "4 micro-batches", "bf16"; empty: the value changes nothing.
   std::string words(const LeverValue &value) const;

@@ -10,7 +10,6 @@
 #include "compiler/target/AlgorithmFile.h"
 #include "compiler/target/Target.h"
 #include "driver/pipeline/Levers.h"
-#include "passes/BaseSpec.h"
 #include "passes/LoraSpec.h"
 #include "passes/Offload.h"
 
@@ -69,12 +68,12 @@ struct CompileOptions {
   /// Micro-batches, precision (passes/Precision.h), optimizer
   /// (passes/Optimizers.h), rows of logits that are held at once (0: all; none:
   /// the smallest number that costs no time and changes no bit, which only the
-  /// cpu's product guarantees), tiles (passes/Tile.cpp). Each may be free.
+  /// cpu's product guarantees), tiles (passes/Tile.cpp), storage of what isn't
+  /// trained (passes/BaseSpec.h). Each may be free.
   LeverSetting levers;
   std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
-  BaseSpec base; // The storage of parameters that aren't trained.
   std::optional<LoraSpec> lora;     // None: the parameters are trained.
   std::vector<std::string> train;   // With lora: trained whole, as globs.
   std::vector<std::string> outputs; // The model's, kept beside the loss.

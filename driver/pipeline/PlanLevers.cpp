@@ -78,7 +78,7 @@ builtFor(LeverJob &job, const LeverSetting &setting, Phase last) {
 }
 
 static LeverSpace openLevers(const LeverJob &job, const CompileOptions &asked) {
-  return leverSpaceOf(asked, job.forward.device, job.forward.samples);
+  return leverSpaceOf(asked, job.forward.device, job.forward.facts());
 }
 
 Expected<LeverChoice> tmc::searchLevers(LeverJob &job, Keep keep) {

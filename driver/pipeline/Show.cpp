@@ -130,5 +130,9 @@ Expected<void> tmc::explainPlan(CompileOptions options,
     warn(warning);
   if (!done)
     return done;
+  if (glob.empty())
+    if (const std::string chosen = chosenLeversText(compiled.step().figures);
+        !chosen.empty())
+      llvm::outs() << visible(chosen.substr(1)) << "\n"; // Begins a section.
   return printReasons(compiled.step().trace, glob);
 }

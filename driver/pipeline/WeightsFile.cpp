@@ -170,6 +170,16 @@ static std::vector<BesideCodes> besideCodes(const SafetensorsSet &file,
   return tensors;
 }
 
+/// The format of --base of a parameter with these tensors beside its codes.
+static std::string formatOf(llvm::ArrayRef<BesideCodes> beside) {
+  for (const BesideCodes &each : beside)
+    for (auto [suffix, format] :
+         {std::pair("SCB", "int8"), {".nested_absmax", "nf4"}})
+      if (llvm::StringRef(each.own).ends_with(suffix))
+        return format;
+  return "nf4:plain";
+}
+
 /// Checks the names and shapes of --weights; returns the text of a warning.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
                                    Weights &model, const SafetensorsSet &file,
@@ -270,7 +280,12 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     sources.tensors.emplace_back(value.name, tensor);
     sources.bytes.push_back(bytes);
     sources.totalBytes += int64_t(bytes.size());
-    for (const BesideCodes &each : besideCodes(sources.given, value, prefix)) {
+    const std::vector<BesideCodes> all =
+        besideCodes(sources.given, value, prefix);
+    if (sources.codes.empty() && !all.empty() &&
+        value.kind == ModelValue::Frozen)
+      sources.codes = formatOf(all);
+    for (const BesideCodes &each : all) {
       const SetTensor &beside = *sources.given.find(each.inFile);
       bytes = {sources.given.data(beside), size_t(beside.end - beside.begin)};
       sources.tensors.emplace_back(each.own, beside);

@@ -36,6 +36,7 @@ struct WeightSources {
   std::vector<std::string> transient; // Names outside of the state_dict.
   std::vector<std::string> missing;   // Values without a source.
   std::string why;                    // The reason, for a note.
+  std::string codes; // The --base of coded parameters; empty: none is.
   std::vector<std::string> warnings;
 
   /// A text that differs if a value, a name or a type differs.

@@ -4,8 +4,6 @@
 
 #include "dialects/train/Train.h"
 
-#include "llvm/Support/GlobPattern.h"
-
 #include <map>
 
 using namespace mlir;
@@ -120,14 +118,23 @@ LogicalResult Importer::addTensors() {
   return success();
 }
 
-bool tmc::frontend::isFrozen(const ImportOptions &options, StringRef name) {
+bool tmc::frontend::isFrozen(const ImportOptions &options,
+                             const StoredTensor &tensor) {
   return llvm::any_of(options.freeze, [&](const std::string &text) {
     auto glob = llvm::GlobPattern::create(text);
     if (glob)
-      return glob->match(name);
+      return matchesName(*glob, tensor);
     llvm::consumeError(glob.takeError()); // `finish` reports it.
     return false;
   });
+}
+
+bool tmc::frontend::matchesName(const llvm::GlobPattern &glob,
+                                const StoredTensor &tensor) {
+  return glob.match(tensor.name) ||
+         llvm::any_of(tensor.aliases, [&](const std::string &alias) {
+           return glob.match(alias);
+         });
 }
 
 Failure tmc::frontend::oneForSeveral(ArrayRef<std::string> unread) {

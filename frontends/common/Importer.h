@@ -20,6 +20,7 @@
 #include "frontends/common/Import.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
 
 namespace tmc::frontend {
 
@@ -142,8 +143,11 @@ private:
 /// reads one of them in place of `unread`.
 Failure oneForSeveral(llvm::ArrayRef<std::string> unread);
 
-/// True if the user freezes the parameter.
-bool isFrozen(const ImportOptions &options, llvm::StringRef name);
+/// True if the user freezes the parameter, by any of its names.
+bool isFrozen(const ImportOptions &options, const StoredTensor &tensor);
+
+/// True if one of the tensor's names matches.
+bool matchesName(const llvm::GlobPattern &glob, const StoredTensor &tensor);
 
 /// The name of `loc`, with the user's line: "layers.0.mul (model.py:12)".
 std::string placeOf(mlir::Location loc);

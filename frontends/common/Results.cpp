@@ -8,7 +8,6 @@
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -358,10 +357,10 @@ static LogicalResult setAttributes(Importer &importer,
       llvm::append_range(names, forward.tensors[argument.stored].aliases);
       function.setArgAttr(i, TrainDialect::kAliases, b.getStrArrayAttr(names));
     }
-    bool isStored = argument.stored >= 0;
     bool frozen = argument.frozen || !reached[i];
     for (auto [k, glob] : llvm::enumerate(globs))
-      if (isStored && glob.match(argument.name))
+      if (argument.stored >= 0 &&
+          matchesName(glob, forward.tensors[argument.stored]))
         frozen = matched[k] = true;
     if (argument.role != Argument::Param)
       continue;

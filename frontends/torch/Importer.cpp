@@ -279,13 +279,13 @@ LogicalResult TorchImporter::readTensors() {
                                                      : StoredTensor::Buffer;
     tensor.frozen =
         input.kind == InputSpec::Parameter && !found.meta.requiresGrad;
-    if (tensor.note == StoredTensor::Parameter &&
-        forward.mutated.contains(tensor.name) && !tensor.frozen &&
-        !isFrozen(options, tensor.name))
-      refuseTrained(tensor);
     tensor.isPersistent = input.isPersistent;
     forward.tensors.push_back(std::move(tensor));
   }
+  for (const StoredTensor &tensor : forward.tensors) // With all their names.
+    if (tensor.note == StoredTensor::Parameter && !tensor.frozen &&
+        forward.mutated.contains(tensor.name) && !isFrozen(options, tensor))
+      refuseTrained(tensor);
   if (failed(addTensors()))
     return mlir::failure();
   for (const auto &[name, of] : ties) {

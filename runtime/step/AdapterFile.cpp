@@ -5,13 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/step/AdapterFile.h"
-#include "runtime/step/JsonReader.h"
+#include "runtime/step/AdapterSettings.h"
 #include "runtime/step/SafetensorsSet.h"
 #include "runtime/step/Values.h"
 
-#include <cmath>
-#include <cstdlib>
-#include <map>
 #include <set>
 
 namespace tmc {
@@ -24,69 +21,6 @@ constexpr const char *kConfigFile = "adapter_config.json";
 /// A configuration has some 2 KB; patterns add some.
 constexpr int64_t kMostConfigBytes = 1 << 24;
 
-/// The keys of a configuration that change what an adapter adds, with PEFT's
-/// defaults.
-struct Config {
-  std::string kind;
-  double rank = 8, alpha = 8;
-  bool rankStabilized = false, dora = false;
-  std::map<std::string, double> ranks, alphas;
-};
-
-bool readNumber(JsonReader &at, double &to) {
-  std::string_view raw;
-  if (!at.raw(raw))
-    return false;
-  const std::string text(raw);
-  char *end = nullptr;
-  to = std::strtod(text.c_str(), &end);
-  return (end != text.c_str() && !*end && std::isfinite(to)) ||
-         at.fail("a number expected");
-}
-
-/// Null counts as false.
-bool readFlag(JsonReader &at, bool &to) {
-  std::string_view raw;
-  if (!at.raw(raw))
-    return false;
-  to = raw == "true";
-  return to || raw == "false" || raw == "null" ||
-         at.fail("true or false expected");
-}
-
-bool readTable(JsonReader &at, std::map<std::string, double> &to) {
-  if (at.isNext('{'))
-    return at.object([&](const std::string &key) {
-      return at.checkName(key) && readNumber(at, to[key]);
-    });
-  std::string_view raw;
-  return at.raw(raw) && (raw == "null" || at.fail("a table expected"));
-}
-
-Status readConfig(const std::string &shown, std::string_view text, Config &to) {
-  JsonReader at(text, "configuration");
-  const bool isGood = at.object([&](const std::string &key) {
-    if (key == "peft_type")
-      return at.string(to.kind);
-    if (key == "r")
-      return readNumber(at, to.rank);
-    if (key == "lora_alpha")
-      return readNumber(at, to.alpha);
-    if (key == "use_rslora")
-      return readFlag(at, to.rankStabilized);
-    if (key == "use_dora")
-      return readFlag(at, to.dora);
-    if (key == "rank_pattern")
-      return readTable(at, to.ranks);
-    if (key == "alpha_pattern")
-      return readTable(at, to.alphas);
-    return at.skip();
-  });
-  if (isGood && at.finish())
-    return Status::ok();
-  return {Code::BadInput, "'" + shown + "': " + at.error()};
-}
-
 std::string numberText(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%g", value);
@@ -94,8 +28,8 @@ std::string numberText(double value) {
 }
 
 /// Compares an adapter's configuration with that of the step.
-Status compare(const std::string &shown, const Config &found,
-               const Config &wanted) {
+Status compare(const std::string &shown, const AdapterSettings &found,
+               const AdapterSettings &wanted) {
   auto differs = [&](const char *key, const std::string &its,
                      const std::string &ours) {
     return Status(Code::BadInput, "'" + shown + "' has " + key + " " + its +
@@ -136,10 +70,11 @@ Status checkConfig(const StepProgram &program, const std::string &directory) {
   std::string text(size_t(file.bytes()), '\0');
   if (Status s = file.read(0, text.data(), file.bytes()); !s)
     return s;
-  Config found, wanted;
-  if (Status s = readConfig(shown, text, found); !s)
+  AdapterSettings found, wanted;
+  if (Status s = readAdapterSettings(shown, text, found); !s)
     return s;
-  if (Status s = readConfig("the step", program.adapterConfig, wanted); !s)
+  if (Status s = readAdapterSettings("the step", program.adapterConfig, wanted);
+      !s)
     return s;
   return compare(shown, found, wanted);
 }
@@ -194,12 +129,15 @@ Status checkTensor(const SafetensorsSet &set, const SetTensor &tensor,
 
 } // namespace
 
+std::string nameInFiles(const StepProgram &program, const char *name) {
+  const std::string own = name, prefix = program.prefixInModel;
+  return own.compare(0, prefix.size(), prefix) == 0
+             ? program.prefixInFile + own.substr(prefix.size())
+             : own;
+}
+
 std::string nameInAdapter(const StepProgram &program, const TensorInfo &info) {
-  std::string name = info.name;
-  const std::string prefix = program.prefixInModel;
-  if (name.compare(0, prefix.size(), prefix) == 0)
-    name = program.prefixInFile + name.substr(prefix.size());
-  return "base_model.model." + name;
+  return "base_model.model." + nameInFiles(program, info.name);
 }
 
 Status loadAdapter(Step &step, const std::string &directory) {

@@ -22,6 +22,9 @@
 
 namespace tmc {
 
+/// The model's `name` as the files that it came from have it.
+std::string nameInFiles(const StepProgram &program, const char *name);
+
 /// The name of a tensor in an adapter's file.
 std::string nameInAdapter(const StepProgram &program, const TensorInfo &info);
 

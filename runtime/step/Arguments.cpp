@@ -2,6 +2,8 @@
 
 #include "runtime/step/Arguments.h"
 
+#include "runtime/step/BaseFile.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -51,6 +53,10 @@ constexpr Flag kFlags[] = {
     {"--save-adapter", "DIR",
      "with each checkpoint and at the end, the adapter, as\n"
      "                          PEFT's files (--lora)"},
+    {"--save-base", "DIR",
+     "first write the base in its codes, as bitsandbytes'\n"
+     "                          files: for --weights and transformers "
+     "(--base)"},
     {"--resume", "DIR", "go on from a checkpoint"},
     {"--log", "FILE", "write one JSON object per step (--resume: append)"},
     {"--threads", "N", "threads (default: one per core)"},
@@ -226,6 +232,8 @@ Status setFlag(const std::string &name, const std::string &value,
     parsed.adapter = value;
   } else if (name == "--save-adapter") {
     parsed.saveAdapter = value;
+  } else if (name == "--save-base") {
+    parsed.saveBase = value;
   } else if (name == "--save") {
     parsed.save = value;
   } else if (name == "--save-weights") {
@@ -279,6 +287,9 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
                  "the adapter");
   if (!kinds.hasAdapters && !(parsed.adapter + parsed.saveAdapter).empty())
     return usage("the step has no adapters: tmc compile --lora gives it some");
+  if (!kinds.hasCodes && !parsed.saveBase.empty())
+    return usage("the step stores no parameter as codes: tmc compile --base "
+                 "nf4 makes one that does");
   if (!parsed.resume.empty() && parsed.seed)
     return usage("--seed can't be given with --resume: the checkpoint has the "
                  "seed");
@@ -303,6 +314,7 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
 StepValueKinds StepValueKinds::of(const StepProgram &program) {
   StepValueKinds kinds;
   kinds.hasAdapters = *program.adapterConfig;
+  kinds.hasCodes = tmc::hasCodes(program);
   for (int64_t i = 0; i < program.tensorCount; ++i)
     kinds.hasBase |=
         program.tensors[i].role == Role::Param && !program.tensors[i].trainable;

@@ -32,6 +32,7 @@ struct Arguments {
   uint64_t initSeed = 0;
   std::string save, resume, log;    // "": not requested
   std::string adapter, saveAdapter; // folders; "": not requested
+  std::string saveBase;             // a folder; "": not requested
   int64_t saveEvery = 0;            // steps; 0: at the end only
   bool saveWeights = false;         // beside each checkpoint: the weights
   std::optional<DType> weightsType; // none: as the step keeps them
@@ -51,6 +52,7 @@ struct Arguments {
 struct StepValueKinds {
   bool hasAdapters = false; // They start by rule or from --adapter.
   bool hasBase = false;     // Parameters that no checkpoint has.
+  bool hasCodes = false;    // Some of these are stored as codes.
 
   static StepValueKinds of(const StepProgram &program);
 };

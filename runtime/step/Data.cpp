@@ -111,8 +111,11 @@ Status DataReader::open(const DataInputs &wanted,
   const std::vector<const TensorInfo *> &inputs = wanted.inputs;
   std::vector<DataSpec> rest;
   for (const std::string &text : specs) {
-    // NAME=FILE only if NAME is an input: a file name may contain '='.
-    const size_t equals = text.find('=');
+    // A file name may contain '=': a file that is there is that file, and else
+    // NAME is an input's.
+    const size_t equals = pathsExist(DataSpec::parse(text).path)
+                              ? std::string::npos
+                              : text.find('=');
     const TensorInfo *named = nullptr;
     if (equals != std::string::npos)
       for (const TensorInfo *input : inputs)

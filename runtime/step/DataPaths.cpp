@@ -50,4 +50,10 @@ Status listPaths(const std::string &text, std::vector<std::string> &paths) {
   return Status::ok();
 }
 
+bool pathsExist(const std::string &text) {
+  std::vector<std::string> paths;
+  return listPaths(text, paths) &&
+         std::all_of(paths.begin(), paths.end(), exists);
+}
+
 } // namespace tmc

@@ -23,6 +23,9 @@ namespace tmc {
 /// glob that matches no file is Code::BadInput, an empty name Code::Usage.
 Status listPaths(const std::string &text, std::vector<std::string> &paths);
 
+/// True if each file of `text` is there.
+bool pathsExist(const std::string &text);
+
 } // namespace tmc
 
 #endif // TMC_RUNTIME_STEP_DATAPATHS_H

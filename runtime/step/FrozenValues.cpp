@@ -3,7 +3,8 @@
 #include "runtime/step/FrozenValues.h"
 
 #include "runtime/kernels/FrozenCodes.h"
-#include "runtime/step/JsonReader.h"
+#include "runtime/kernels/Names.h"
+#include "runtime/step/QuantState.h"
 
 #include <algorithm>
 #include <cmath>
@@ -154,38 +155,6 @@ Status encodeRows(const StepProgram &program, const Homes &homes,
 // Checkpoints of bitsandbytes
 //===----------------------------------------------------------------------===//
 
-constexpr const char *kState = ".quant_state.bitsandbytes__nf4";
-
-/// {"quant_type": "nf4", "blocksize": 64, "shape": [..], ...}
-struct QuantState {
-  std::string type;
-  int64_t block = 0, nestedBlock = 0;
-  std::vector<int64_t> shape;
-  double offset = NAN; // Added to nested maxima.
-};
-
-bool readState(JsonReader &at, QuantState &state) {
-  return at.object([&](const std::string &key) {
-    if (key == "quant_type")
-      return at.string(state.type);
-    if (key == "blocksize")
-      return at.integer(state.block);
-    if (key == "nested_blocksize")
-      return at.integer(state.nestedBlock);
-    if (key == "nested_offset")
-      return at.number(state.offset);
-    if (key != "shape")
-      return at.skip();
-    if (!at.expect('['))
-      return false;
-    do {
-      if (!at.integer(state.shape.emplace_back()))
-        return false;
-    } while (state.shape.size() < size_t(kMaxRank) && at.accept(','));
-    return at.expect(']');
-  }) && at.finish();
-}
-
 /// A parameter of a file in codes, on its way to its home.
 class Checkpoint {
 public:
@@ -256,7 +225,7 @@ private:
 
   /// Checks that the codes have the meaning of the step's.
   Status check(QuantState &state) const {
-    const SetTensor *text = file.find(name + kState);
+    const SetTensor *text = file.find(name + kQuantState);
     constexpr int64_t kMostText = 4096;
     const int64_t bytes = text->end - text->begin;
     if (text->type != DType::U8 || bytes > kMostText)
@@ -264,9 +233,8 @@ private:
     std::string json(size_t(bytes), '\0');
     if (Status s = file.read(*text, 0, json.data(), bytes); !s)
       return s;
-    JsonReader at(json, "quant_state");
-    if (!readState(at, state))
-      return refused("has a bad quant_state: " + at.error());
+    if (const std::string fault = readQuantState(json, state); !fault.empty())
+      return refused("has a bad quant_state: " + fault);
     if (state.type != "nf4" || state.block != kBlock ||
         (state.nestedBlock && state.nestedBlock != kNestedBlock))
       return refused(
@@ -353,7 +321,7 @@ Status placeFrozen(const StepProgram &program, const Homes &homes,
   const SetTensor &tensor = *file.find(name);
   const StoredInfo &stored = *codes.stored;
   const Checkpoint checkpoint(program, homes, file, name, codes);
-  if (file.find(name + kState))
+  if (file.find(name + kQuantState))
     return checkpoint.placeBlocks();
   if (tensor.type == DType::I8)
     return checkpoint.placeRows();

@@ -25,6 +25,9 @@
 
 namespace tmc::values {
 
+/// The end of the name of the text that says what codes in 4 bits mean.
+constexpr const char *kQuantState = ".quant_state.bitsandbytes__nf4";
+
 /// Writes numbers [first, first + count) of a parameter to `to`. `first` is a
 /// multiple of 64.
 using NumberSource =

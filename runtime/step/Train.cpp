@@ -10,6 +10,7 @@
 #include "runtime/step/AlgorithmChoice.h"
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Arguments.h"
+#include "runtime/step/BaseFile.h"
 #include "runtime/step/Data.h"
 #include "runtime/step/Identity.h"
 #include "runtime/step/Json.h"
@@ -218,7 +219,8 @@ struct Trainer {
     }
     if (const std::string warning = data.warning(); !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
-    for (const std::string &place : {arguments.save, arguments.saveAdapter})
+    for (const std::string &place :
+         {arguments.save, arguments.saveAdapter, arguments.saveBase})
       if (!place.empty())
         if (Status s = checkPlace(place); !s)
           return s;
@@ -241,6 +243,8 @@ struct Trainer {
     } else if (Status s = startValues(); !s) {
       return s;
     }
+    if (Status s = writeBase(); !s)
+      return s;
     return arguments.log.empty()
                ? Status::ok()
                : log.open(arguments.log, !arguments.resume.empty());
@@ -312,6 +316,19 @@ struct Trainer {
       return done;
     return {done.code(), done.message() + "; give --weights FILE or --init "
                                           "random:SEED"};
+  }
+
+  /// Before the first step: what is trained whole has the model's numbers.
+  Status writeBase() {
+    if (arguments.saveBase.empty())
+      return Status::ok();
+    std::string note;
+    if (Status s = saveBase(*step, arguments.saveBase, arguments.weights, note);
+        !s)
+      return s;
+    if (!note.empty())
+      std::fprintf(stderr, "note: %s\n", visible(note).c_str());
+    return Status::ok();
   }
 
   Status save() {

@@ -5,7 +5,7 @@
              [--table FILE] [--keep DIR] [--found]
 
 A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
-leave the device and to where), for some the storage of frozen parameters, and a budget, from below the smallest that is known to the unconstrained
+leave the device and to where), for some adapters and the storage of frozen parameters, and a budget, from below the smallest that is known to the unconstrained
 need. tmc compile ends with 0 or 3, never otherwise. With 0 three steps touch no more than the budget,
 and what was planned in each space, allocate nothing, and have the losses, gradient norms, parameters,
 states and moments, bit for bit, of the step of the same levers that has no budget and moves nothing;
@@ -82,8 +82,12 @@ OFFLOADS = ["none", "none", "none", "activations", "optimizer", "parameters", "o
 # Parameters that some draws freeze, and how those are stored.
 FREEZES = {"gpt2-tiny-dropout": "*.h.*", "gpt2-tiny-half": "*.h.*", "llama-tiny": "*layers*", "bert-tiny-mlm": "*encoder*"}
 BASES = ["nf4", "nf4:plain", "int8", "bf16"]
+# Products that some of these draws give adapters.
+TARGETS = {"gpt2-tiny-dropout": "c_attn,c_fc", "gpt2-tiny-half": "c_attn", "llama-tiny": "all-linear", "bert-tiny-mlm": "all-linear"}
+ADAPTERS = ["r=2", "r=4,dropout=0.1", "r=3,alpha=8,rslora=true"]
 # What `auto` leaves as it is costs most: the need of such a step is what budgets are shares of.
-MILDEST = {"micro-batches": "1", "precision": "f32", "optimizer": "adamw", "loss-chunk": "auto", "tiles": "1"}
+MILDEST = {"micro-batches": "1", "precision": "f32", "optimizer": "adamw", "loss-chunk": "auto", "tiles": "1",
+            "base": "keep"}
 SMALLEST = re.compile(r"the smallest budget for which a plan is known is [\d.]+ [KMGT]iB \((\d+) bytes\)")
 IMPOSSIBLE = re.compile(r"no plan can exist below [\d.]+ [KMGT]iB \((\d+) bytes\)")
 FITS, REFUSED, FAILED = OUTCOMES = "fits", "refused, the smallest works", "failed"
@@ -112,8 +116,19 @@ class Draw(Case):
         flags = [] if known["fixed"] else [f"--batch={batch}"]
         base = random.Random(f"{options.seed}:{number}:base")  # The other draws stay what they were.
         self.base_format = base.choice(BASES) if self.kind in FREEZES and base.random() < 0.5 else ""
+        if self.levers["precision"].startswith("fp8"):
+            self.base_format = ""  # Products of codes take no other codes.
+        more = random.Random(f"{options.seed}:{number}:lora")
+        self.lora = ""
+        if self.base_format and more.random() < 0.3 and number not in FOUND:
+            self.base_format = "auto"
+        if self.kind in TARGETS and more.random() < 0.5 and number not in FOUND:
+            self.lora = f"{more.choice(ADAPTERS)},targets={TARGETS[self.kind]}"
+            flags.append(f"--lora={self.lora}")
         if self.base_format:
-            flags += [f"--freeze={FREEZES[self.kind]}", f"--base={self.base_format}"]
+            self.levers["base"] = self.base_format
+        if self.base_format and not self.lora:
+            flags.append(f"--freeze={FREEZES[self.kind]}")
         case = dict(graph=known["graph"], options=flags + known["options"] + norm,
                     inputs={name: ([3 * batch, *shape], kind) for name, shape, kind in known["inputs"]})
         super().__init__(f"draw {number}", case, options, scratch)
@@ -147,7 +162,7 @@ class Draw(Case):
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
         text = ", ".join([self.kind, f"batch {self.batch}", *[f"{n} {v}" for n, v in self.levers.items() if v],
-                          f"offload {self.offload}", *([f"base {self.base_format}"] if self.base_format else [])])
+                          f"offload {self.offload}", *([f"lora {self.lora}"] if self.lora else [])])
         if not fault:
             self.options.remember(self)
         if fault:

@@ -212,6 +212,22 @@ absl::StatusOr<int64_t> proven(const AnyOrderSum &sum,
                                 std::numeric_limits<int64_t>::max()));
 }
 
+/// The sum of the moments with a price. A certificate has no others, and its
+/// checker takes the order of a chain's readers from its moments alone.
+AnyOrderSum pricedSum(const AnyOrderSum &sum, int64_t limitBytes,
+                      std::vector<int64_t> &prices) {
+  std::vector<Row> rows;
+  std::vector<int64_t> own;
+  for (size_t r = 0; r < prices.size(); ++r)
+    if (prices[r] > 0) {
+      rows.push_back(sum.rows[r]);
+      own.push_back(prices[r]);
+    }
+  prices = own;
+  std::vector<AnyOrderCertificate::Chain> chains = findChains(sum.graph, rows);
+  return {sum.graph, std::move(rows), limitBytes, std::move(chains)};
+}
+
 /// Rounds prices to integers, and states what they prove.
 AnyOrderCertificate certify(const AnyOrderSum &sum,
                             const std::vector<double> &prices,
@@ -231,18 +247,19 @@ AnyOrderCertificate certify(const AnyOrderSum &sum,
     const double scaled = std::floor(std::ldexp(price, exponent));
     whole.push_back(scaled < 0x1p62 ? int64_t(scaled) : 0);
   }
+  const AnyOrderSum priced =
+      pricedSum(sum, budgetBytes - sum.graph.problem.reservedBytes, whole);
   const absl::StatusOr<int64_t> cost =
-      proven(sum, whole, int64_t(1) << exponent);
+      proven(priced, whole, int64_t(1) << exponent);
   if (!cost.ok() || *cost <= out.provenCost)
     return out;
   out.provenCost = *cost;
   out.denominator = int64_t(1) << exponent;
   for (size_t r = 0; r < whole.size(); ++r)
-    if (whole[r] > 0)
-      out.prices.push_back({sum.rows[r].moment, whole[r]});
+    out.prices.push_back({priced.rows[r].moment, whole[r]});
   std::sort(out.prices.begin(), out.prices.end(),
             [](const auto &a, const auto &b) { return a.moment < b.moment; });
-  out.chains = sum.chains;
+  out.chains = priced.chains;
   return out;
 }
 

@@ -57,6 +57,14 @@ LeverSpace tiledSpace() {
   return space;
 }
 
+/// A frozen base in three formats instead of formats of the optimizer.
+LeverSpace frozenSpace() {
+  LeverSpace space = wholeSpace();
+  space.values[kOptimizer] = names({"adamw"});
+  space.values[kBase] = names({"keep", "int8", "nf4"});
+  return space;
+}
+
 LeverSetting settingOf(int64_t pieces, std::string precision,
                        std::string optimizer,
                        std::optional<int64_t> chunk = std::nullopt) {
@@ -76,6 +84,9 @@ struct Step {
   std::map<std::string, double> kernels, width; // Of a precision.
   double launch, recompute, limit;
   double inside; // The part of the activations that tiles cut.
+  std::map<std::string, double> base, decoding; // Of a format of the base.
+
+  double frozen = 0; // Of the base.
 
   explicit Step(unsigned seed) {
     std::mt19937 draws(seed);
@@ -99,17 +110,24 @@ struct Step {
     states["adamw4bit"] = states["adamw8bit"] * draw(0.5, 0.95);
     update["adamw4bit"] = update["adamw"] * draw(0.6, 4);
     inside = draw(0.1, 0.8);
+    base["keep"] = draw(0.2, 4);
+    base["int8"] = base["keep"] / 2, base["nf4"] = base["keep"] / 4;
+    decoding["int8"] = draw(0.001, 0.1);
+    decoding["nf4"] = decoding["int8"] * draw(0.5, 2);
   }
 
   CoarsePlan plan(const LeverSetting &s, double useless = HUGE_VAL) const {
     CoarsePlan plan;
     double tiled = 1 - inside + inside / double(s.count(kTiles));
+    const bool isFrozen = s.name(kBase) != "keep";
     double need = states.at(s.name(kOptimizer)) + kept +
+                  base.at(s.name(kBase)) * frozen +
                   (activations * tiled * width.at(s.name(kPrecision)) +
                    (s[kLossChunk].count ? 0 : logits)) /
                       double(s.count(kMicroBatches));
     plan.baseSeconds = kernels.at(s.name(kPrecision)) +
                        update.at(s.name(kOptimizer)) +
+                       (isFrozen ? decoding.at(s.name(kBase)) : 0) +
                        launch * double(s.count(kMicroBatches)) +
                        launch / 10 * double(s.count(kTiles) - 1) +
                        (s[kLossChunk].count ? launch : 0);
@@ -135,10 +153,11 @@ Expected<LeverChoice> choose(const LeverSpace &space, const PlanSetting &plan,
   return chooseLevers(space, plan, {.wholeGrid = wholeGrid, .say = {}});
 }
 
-void expectCloseToGrid(const LeverSpace &space) {
+void expectCloseToGrid(const LeverSpace &space, double frozen = 0) {
   size_t fitting = 0, seen = 0;
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     Step step(seed);
+    step.frozen = frozen;
     auto plan = [&](const LeverSetting &s,
                     double useless) -> Expected<CoarsePlan> {
       return step.plan(s, useless);
@@ -172,6 +191,10 @@ TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
 
 TEST(LeverSearch, ComesWithinAPercentOfTheGridWithTiles) {
   expectCloseToGrid(tiledSpace());
+}
+
+TEST(LeverSearch, ComesWithinAPercentOfTheGridWithAFrozenBase) {
+  expectCloseToGrid(frozenSpace(), /*frozen=*/1);
 }
 
 TEST(LeverSearch, TakesTheLeastHarmOfEquals) {
@@ -264,12 +287,15 @@ TEST(LeverSearch, TellsWhatOtherValuesComeTo) {
 TEST(LeverSpace, FollowsFlagsAndTarget) {
   CompileOptions asked;
   EXPECT_FALSE(hasFreeLevers(asked));
-  EXPECT_TRUE(leverSpaceOf(asked, *targetNamed("cpu"), 8).isPinned());
+  EXPECT_TRUE(
+      leverSpaceOf(asked, *targetNamed("cpu"), {.samples = 8, .codes = {}})
+          .isPinned());
   asked.levers[kMicroBatches].count = kAuto;
   asked.levers[kPrecision].name = "auto,lm_head=f32";
   asked.levers[kOptimizer].name = "auto(clip=1.0)";
   EXPECT_TRUE(hasFreeLevers(asked));
-  LeverSpace space = leverSpaceOf(asked, *targetNamed("cuda:rtx3060"), 12);
+  LeverSpace space = leverSpaceOf(asked, *targetNamed("cuda:rtx3060"),
+                                  {.samples = 12, .codes = {}});
   EXPECT_EQ(space[kMicroBatches], counts({1, 2, 4, 12}));
   EXPECT_EQ(space[kPrecision],
             names({"f32,lm_head=f32", "tf32,lm_head=f32", "bf16,lm_head=f32"}));
@@ -278,16 +304,50 @@ TEST(LeverSpace, FollowsFlagsAndTarget) {
   EXPECT_EQ(space[kLossChunk].size(), 1u);
   EXPECT_EQ(space[kTiles], counts({1}));
   asked.levers[kTiles].count = kAuto;
-  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cpu"), 12)[kTiles],
+  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cpu"),
+                         {.samples = 12, .codes = {}})[kTiles],
             counts({1, 4, 16}));
-  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"), 1)[kPrecision][1],
+  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"),
+                         {.samples = 1, .codes = {}})[kPrecision][1],
             name("fp16,lm_head=f32"));
+  EXPECT_EQ(space[kBase], names({"keep"}));
   EXPECT_LT(harmOf(settingOf(8, "f32", "adamw", 256)),
             harmOf(settingOf(1, "tf32", "adamw")));
   EXPECT_LT(harmOf(settingOf(1, "f32", "adamw8bit")),
             harmOf(settingOf(1, "bf16,lm_head=f32", "adamw")));
   EXPECT_LT(harmOf(settingOf(1, "bf16", "adamw8bit")),
             harmOf(settingOf(1, "f32", "adamw4bit(clip=1.0)")));
+}
+
+TEST(LeverSpace, HasABaseIfAParameterIsFrozen) {
+  CompileOptions asked;
+  asked.levers[kBase].name = "auto,lm_head*=bf16";
+  EXPECT_TRUE(hasFreeLevers(asked));
+  auto bases = [&](const ModelFacts &model) {
+    return leverSpaceOf(asked, *targetNamed("cpu"), model)[kBase];
+  };
+  EXPECT_EQ(bases({.samples = 8, .hasFrozen = false, .codes = {}}),
+            names({"keep,lm_head*=bf16"}));
+  EXPECT_EQ(
+      bases({.samples = 8, .hasFrozen = true, .codes = {}}),
+      names({"keep,lm_head*=bf16", "int8,lm_head*=bf16", "nf4,lm_head*=bf16"}));
+  EXPECT_EQ(bases({.samples = 8, .hasFrozen = true, .codes = "nf4:plain"}),
+            names({"nf4:plain,lm_head*=bf16"}));
+  asked.levers[kBase].name = "int8";
+  EXPECT_EQ(bases({.samples = 8, .hasFrozen = true, .codes = {}}),
+            names({"int8"}));
+
+  auto harmWith = [](const char *base, const char *precision,
+                     const char *optimizer) {
+    LeverSetting setting = settingOf(1, precision, optimizer);
+    setting[kBase].name = base;
+    return harmOf(setting);
+  };
+  const Harm rows = harmWith("int8,lm_head*=bf16", "f32", "adamw");
+  EXPECT_LT(harmWith("keep,lm_head*=bf16", "f32", "adamw8bit"), rows);
+  EXPECT_LT(rows, harmWith("keep", "bf16", "adamw"));
+  EXPECT_LT(harmWith("keep", "bf16", "adamw4bit"),
+            harmWith("nf4", "f32", "adamw"));
 }
 
 TEST(Levers, ReadTheirFlags) {
@@ -307,12 +367,13 @@ TEST(Levers, AreNamedByFlagsFromLittleHarmToMuch) {
   CompileOptions asked, other;
   other.levers = settingOf(4, "bf16", "adamw8bit", 256);
   other.levers[kTiles].count = 4;
+  other.levers[kBase].name = "nf4";
   other.offload = OffloadSpec::all();
   EXPECT_EQ(flagsOf(asked, other),
             "--micro-batches=4 --loss-chunk=256 --tiles=4 --offload=all "
-            "--optimizer=adamw8bit --precision=bf16");
+            "--optimizer=adamw8bit --precision=bf16 --base=nf4");
   EXPECT_EQ(textOf(other.levers), "4 micro-batches, bf16, adamw8bit, 256 rows "
-                                  "of logits, 4 tiles");
+                                  "of logits, 4 tiles, nf4 base");
 }
 
 } // namespace

@@ -68,6 +68,28 @@ TEST_F(Data, DoesNotWarnWhereTheModelMovesLabels) {
   EXPECT_EQ(reader_.warning(), "");
 }
 
+TEST_F(Data, TakesAFileWhoseNameHasAnEqualsSign) {
+  const std::string f = tokens("a=1.bin", 96);
+  ASSERT_TRUE(open({f}));
+  EXPECT_EQ(reader_.stepsPerEpoch(), 3);
+  ASSERT_TRUE(open({f + "," + f}));
+  EXPECT_EQ(reader_.stepsPerEpoch(), 6);
+  ASSERT_TRUE(open({"tokens=" + f, "labels=" + f + "+1"}));
+  ASSERT_TRUE(next());
+  EXPECT_EQ(read("labels")[5], 6);
+  // Without such a file the name before the sign is an input's.
+  const std::string there = "no input has the name '" + std::string(dir_ / "b");
+  fails({std::string(dir_ / "b=1.bin")}, Code::Usage, there.c_str());
+  fails({f + "," + std::string(dir_ / "b=1.bin")}, Code::Usage,
+        "no input has the name");
+  // A file with an input's name before the sign is that file.
+  file("tokens=odd.bin", std::string(7, 'x'));
+  const fs::path before = fs::current_path();
+  fs::current_path(dir_.path);
+  fails({"tokens=odd.bin"}, Code::BadInput, "'tokens=odd.bin'");
+  fs::current_path(before);
+}
+
 TEST_F(Data, ReadsArrays) {
   const std::string i32 = file("a.npy", npy("<i4", "(8, 8)", 8 * 8 * 4));
   ASSERT_TRUE(open({"tokens=" + file("t.npy", npy("|u1", "(9, 8)", 72)),
