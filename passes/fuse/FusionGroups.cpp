@@ -26,26 +26,40 @@ static bool isConstant(Value value) { return splatValue(value).has_value(); }
 /// An operand is small if it is this many times smaller than the result.
 static constexpr int64_t kSmallPart = 8;
 
-/// True if `op` computes a large result from little data: all operands, through
-/// other such ops, are small compared with its result.
-static bool isLeafy(Operation *op, const DenseSet<Operation *> &leafy) {
+/// Ops that are computed again for each user of their results, with the number
+/// of ops that one such user then computes.
+using LeafyOps = DenseMap<Operation *, unsigned>;
+
+/// The ops that compute the result of `op` from little data: all operands,
+/// through other such ops, are small compared with it. 0: its data are large,
+/// or there are too many ops. A long chain isn't cheap: its clones for the
+/// users of each of its ops would be the square of its length.
+static unsigned leafySize(Operation *op, const LeafyOps &leafy) {
+  constexpr unsigned kMostOps = 32;
   if (!isFusible(op) || isa<ReduceOp, ReshapeOp>(op) || op->use_empty())
-    return false;
+    return 0;
   int64_t bytes = sizeInBytes(op->getResult(0).getType());
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return isConstant(operand) || leafy.contains(operand.getDefiningOp()) ||
-           sizeInBytes(operand.getType()) * kSmallPart <= bytes ||
-           isa<RandomOp>(op);
-  });
+  unsigned size = 1;
+  for (Value operand : op->getOperands()) {
+    auto found = leafy.find(operand.getDefiningOp());
+    if (found != leafy.end())
+      size += found->second;
+    else if (!isConstant(operand) && !isa<RandomOp>(op) &&
+             sizeInBytes(operand.getType()) * kSmallPart > bytes)
+      return 0;
+  }
+  return size <= kMostOps ? size : 0;
 }
 
 void tmc::cloneForEachUser(Block &block) {
-  DenseSet<Operation *> leafy;
+  LeafyOps leafy;
   SmallVector<Operation *> ops;
   for (Operation &op : block.without_terminator()) {
     ops.push_back(&op);
-    if (!op.hasTrait<OpTrait::ConstantLike>() && isLeafy(&op, leafy))
-      leafy.insert(&op);
+    if (op.hasTrait<OpTrait::ConstantLike>())
+      continue;
+    if (unsigned size = leafySize(&op, leafy))
+      leafy[&op] = size;
   }
   for (Operation *op : llvm::reverse(ops)) {
     if (!leafy.contains(op))
