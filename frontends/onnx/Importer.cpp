@@ -489,11 +489,20 @@ LogicalResult OnnxImporter::importNodes(
       known = import;
     if (failed(importNode(node, reads, makes, known)))
       return mlir::failure();
+    auto elementsOf = [&](const std::string &name) -> int64_t {
+      const Val &v = lookup(name);
+      return v.isConst() && v.constant->array ? v.constant->array->distinct()
+                                              : 0;
+    };
+    // A node whose results aren't constant reads constants when the step runs.
+    if (llvm::none_of(makes, [&](const std::string &name) {
+          return lookup(name).isConst();
+        }))
+      continue;
     for (const auto *names : {&reads, &makes})
       for (const std::string &name : *names)
-        if (const Val &v = lookup(name); v.isConst() && v.constant->array)
-          if (failed(spend(v.constant->array->distinct() / kElementsOfNode)))
-            return mlir::failure();
+        if (failed(spend(elementsOf(name) / kElementsOfNode)))
+          return mlir::failure();
   }
   return success();
 }
