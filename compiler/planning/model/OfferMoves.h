@@ -47,8 +47,8 @@ struct MoveOptions {
   /// Bytes per second of the host's memory, which copies and updates share
   /// (R17); 0: no limit.
   int64_t hostBandwidth = 0;
-  int64_t hostBudget = -1;               // Bytes; -1: no limit.
-  int64_t leastBytes = 1 << 20;          // Least size of a value worth a move.
+  int64_t hostBudget = -1;      // Bytes; -1: no limit.
+  int64_t leastBytes = 1 << 20; // Least size of a value worth a move.
   /// Contents that may move: temporaries; moments; parameters. The host runs an
   /// update if the moments may be at home there; a parameter that may not be at
   /// home there is copied for the update and comes back.
