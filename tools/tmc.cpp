@@ -317,7 +317,7 @@ Expected<void> ModelFlags::readTrained(CompileOptions &options) {
 /// Checks --base before the model is read.
 static Expected<void> checkBase(const LeverValue &asked) {
   const Lever &row = leverTable()[kBase];
-  // What follows `auto` holds for each value.
+  // The words behind `auto` hold for each value.
   const LeverValue value =
       row.isFree(asked) ? LeverValue{{}, row.byDefault + row.restOf(asked)}
                         : asked;

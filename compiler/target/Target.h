@@ -63,7 +63,7 @@ struct Target {
   PerEngine<Channel> copies;    // Of the engines that copy.
   /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
   Roofline updates;
-  /// Of the host's memory, which copies and updates share; 0: no limit. The
+  /// The host's memory has this rate, for copies and updates; 0: no limit. The
   /// rates of a calibration need none: all engines worked together.
   double hostBytesPerSecond = 0;
 

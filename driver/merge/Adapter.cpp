@@ -16,8 +16,6 @@ namespace {
 
 constexpr char kConfigFile[] = "adapter_config.json";
 constexpr char kPrefix[] = "base_model.model.";
-/// A configuration has some 2 KB; patterns add some.
-constexpr int64_t kMostConfigBytes = 1 << 24;
 
 /// The part of a name that says what the tensor is.
 struct Part {
@@ -304,17 +302,10 @@ private:
 };
 
 Expected<AdapterConfig> readConfig(const std::string &folder) {
-  MappedFile file;
-  if (Status s = openBeside(folder, kConfigFile, file); !s)
+  std::string text;
+  if (Status s = readTextBeside(folder, kConfigFile, text); !s)
     return failureOf(s).note("an adapter is a folder that PEFT saved");
-  const std::string shown = folder + "/" + kConfigFile;
-  if (file.bytes() > kMostConfigBytes)
-    return Failure::input("'" + shown + "' has " +
-                          std::to_string(file.bytes()) + " bytes");
-  std::string text(size_t(file.bytes()), '\0');
-  if (Status s = file.read(0, text.data(), file.bytes()); !s)
-    return failureOf(s);
-  return AdapterConfig::parse(shown, text);
+  return AdapterConfig::parse(folder + "/" + kConfigFile, text);
 }
 
 /// The matrix [rows, columns] of `tensor`, or its transpose.

@@ -15,7 +15,6 @@ using llvm::StringRef;
 namespace {
 
 constexpr char kConfigFile[] = "config.json";
-constexpr int64_t kMostConfigBytes = 1 << 24;
 
 /// Files that transformers saves beside weights and configuration.
 constexpr const char *kCopied[] = {"generation_config.json",
@@ -60,14 +59,8 @@ Expected<std::optional<std::string>>
 tmc::readModelConfig(const std::string &folder) {
   if (!exists(folder + "/" + kConfigFile))
     return std::optional<std::string>();
-  MappedFile file;
-  if (Status s = openBeside(folder, kConfigFile, file); !s)
-    return failureOf(s);
-  if (file.bytes() > kMostConfigBytes)
-    return Failure::input("'" + folder + "/" + kConfigFile + "' has " +
-                          std::to_string(file.bytes()) + " bytes");
-  std::string text(size_t(file.bytes()), '\0');
-  if (Status s = file.read(0, text.data(), file.bytes()); !s)
+  std::string text;
+  if (Status s = readTextBeside(folder, kConfigFile, text); !s)
     return failureOf(s);
   return std::optional<std::string>(std::move(text));
 }

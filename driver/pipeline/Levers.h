@@ -81,7 +81,7 @@ struct LeverName {
 /// The facts of a model that its levers depend on.
 struct ModelFacts {
   int64_t samples = 0;    // In the batch; 0: there is no batch.
-  bool hasFrozen = false; // Whether a parameter isn't trained.
+  bool hasFrozen = false; // A parameter isn't trained.
   /// The format of --base that the given weights are coded in; empty: they are
   /// floats.
   std::string codes;

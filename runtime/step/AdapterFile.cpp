@@ -19,7 +19,6 @@ namespace {
 
 constexpr const char *kConfigFile = "adapter_config.json";
 /// A configuration has some 2 KB; patterns add some.
-constexpr int64_t kMostConfigBytes = 1 << 24;
 
 std::string numberText(double value) {
   char text[40];
@@ -60,16 +59,10 @@ Status compare(const std::string &shown, const AdapterSettings &found,
 }
 
 Status checkConfig(const StepProgram &program, const std::string &directory) {
-  MappedFile file;
-  if (Status s = openBeside(directory, kConfigFile, file); !s)
+  std::string text;
+  if (Status s = readTextBeside(directory, kConfigFile, text); !s)
     return s;
   const std::string shown = directory + "/" + kConfigFile;
-  if (file.bytes() > kMostConfigBytes)
-    return {Code::BadInput,
-            "'" + shown + "' has " + std::to_string(file.bytes()) + " bytes"};
-  std::string text(size_t(file.bytes()), '\0');
-  if (Status s = file.read(0, text.data(), file.bytes()); !s)
-    return s;
   AdapterSettings found, wanted;
   if (Status s = readAdapterSettings(shown, text, found); !s)
     return s;

@@ -18,7 +18,7 @@
 
 namespace tmc {
 
-/// What a file doesn't say has PEFT's default. All numbers are finite.
+/// A key that a file doesn't have has PEFT's default. All numbers are finite.
 struct AdapterSettings {
   std::string kind;
   double rank = 8, alpha = 8;

@@ -20,7 +20,6 @@ namespace {
 
 constexpr const char *kConfigFile = "config.json";
 /// A configuration of transformers has some KB.
-constexpr int64_t kMostConfigBytes = 1 << 24;
 
 /// A tensor of the file: bytes of a step's tensor, or given ones.
 struct Entry {
@@ -229,15 +228,8 @@ Status writeConfig(const std::string &added, const std::string &directory,
            directory + "/" + kModelFile + "', with " + added;
     return Status::ok();
   }
-  MappedFile file;
-  if (Status s = openBeside(folder, kConfigFile, file); !s)
-    return s;
-  const std::string shown = folder + "/" + kConfigFile;
-  if (file.bytes() > kMostConfigBytes)
-    return {Code::BadInput,
-            "'" + shown + "' has " + std::to_string(file.bytes()) + " bytes"};
-  std::string text(size_t(file.bytes()), '\0');
-  if (Status s = file.read(0, text.data(), file.bytes()); !s)
+  std::string text;
+  if (Status s = readTextBeside(folder, kConfigFile, text); !s)
     return s;
   JsonReader at(text, "configuration");
   bool isEmpty = true, isThere = false;
@@ -247,7 +239,8 @@ Status writeConfig(const std::string &added, const std::string &directory,
     return at.skip();
   });
   if (!isGood || !at.finish())
-    return {Code::BadInput, "'" + shown + "': " + at.error()};
+    return {Code::BadInput,
+            "'" + folder + "/" + kConfigFile + "': " + at.error()};
   if (!isThere)
     text.insert(text.find('{') + 1, "\n  " + added + (isEmpty ? "\n" : ","));
   AtomicFile out;

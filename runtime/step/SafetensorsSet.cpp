@@ -102,6 +102,19 @@ Status openBeside(const std::string &folder, const std::string &name,
   return openIn(folder, name, file);
 }
 
+Status readTextBeside(const std::string &folder, const std::string &name,
+                      std::string &text) {
+  constexpr int64_t kMostBytes = 1 << 24;
+  MappedFile file;
+  if (Status s = openIn(folder, name, file); !s)
+    return s;
+  if (file.bytes() > kMostBytes)
+    return {Code::BadInput, "'" + folder + "/" + name + "' has " +
+                                std::to_string(file.bytes()) + " bytes"};
+  text.resize(size_t(file.bytes()));
+  return file.read(0, text.data(), file.bytes());
+}
+
 const SetTensor *SafetensorsSet::find(const std::string &name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;

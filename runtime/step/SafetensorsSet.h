@@ -41,6 +41,9 @@ namespace tmc {
 /// there, or a link of Hugging Face's cache.
 Status openBeside(const std::string &folder, const std::string &name,
                   MappedFile &file);
+/// Reads such a file, a text of at most 16 MiB.
+Status readTextBeside(const std::string &folder, const std::string &name,
+                      std::string &text);
 
 /// A tensor, and the number of its file in the set.
 struct SetTensor : SafeTensor {

@@ -91,7 +91,6 @@ public:
   bool isLoopMade(ValueId v) const {
     return facts[v].maker != kNone && tripsOf(segmentOf(facts[v].maker)) > 1;
   }
-  SegmentId makersSegment(ValueId v) const { return segmentOf(facts[v].maker); }
   /// The number of edges and of reads.
   int64_t size() const { return numEdges; }
 

@@ -15,7 +15,8 @@ namespace {
 /// stage of a large one, and the minimum.
 constexpr int64_t kSmallOrderWork = 600'000, kLargeOrderWork = 20'000;
 constexpr int64_t kLeastOrderWork = 1'000'000;
-/// If only the smallest plan is sought, each order gets this part.
+/// If only the smallest plan is sought, each order is annealed and planned with
+/// this part of the work.
 constexpr int64_t kImpossiblePart = 4;
 constexpr int64_t kMostProofWork = 200'000'000;
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();

@@ -29,8 +29,8 @@ OptimumReach::OptimumReach(const OptimumModel &model,
   }
 }
 
-/// Whether a variant of the instruction fits beside the persistent homes. Of an
-/// old home and its successor one is there.
+/// True if a variant of the instruction fits beside the persistent homes. An
+/// old home or its successor is there, not both.
 bool OptimumReach::hasRoom(const OptimumModel &model, const Homes &homes,
                            InstructionId instruction) {
   const Problem &p = model.problem;
@@ -48,7 +48,7 @@ bool OptimumReach::hasRoom(const OptimumModel &model, const Homes &homes,
         if (homes.atBegin & bitOf(v))
           bytes += p.values[v].bytes;
       });
-      // Of a first trip's nothing there are no bytes.
+      // A first trip's nothing has no bytes.
       bytes += model.bytesOf((facts.reads | facts.writes) & model.inSpace[s] &
                              ~homes.persistent & ~nothing);
       for (const Overwrite &o : recipe.overwrites)

@@ -75,8 +75,8 @@ struct PlanFile {
     int64_t done = 0;
     std::vector<std::pair<int64_t, int64_t>> overwrites;
   };
-  std::vector<Entry> entries; // Of a problem.
-  std::vector<int64_t> nodes; // Of a graph.
+  std::vector<Entry> entries; // A problem has these,
+  std::vector<int64_t> nodes; // and a graph these.
   bool isGraph = false;
   std::vector<int64_t> homes;
   /// Claims; empty or nothing: none. Reserved bytes are included.

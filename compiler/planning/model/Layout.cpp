@@ -58,7 +58,7 @@ private:
   std::vector<int32_t> doneAt;    // Per Start: the index of its Done.
   std::vector<int32_t> workStart; // By `work`; kNone: it moves nothing.
   std::vector<int32_t> inFlight;  // Per value: last moment of its work.
-  std::vector<int32_t> makers;    // Of the current entry.
+  std::vector<int32_t> makers;    // The current entry waits for them.
 };
 
 Layout::Layout(const Problem &problem, const Solution &solution)

@@ -274,7 +274,7 @@ struct Recipe {
   SegmentId segment = kNone;
   EngineId engine = 0;
   SpaceId workspaceSpace = 0;
-  /// Of the host's memory bandwidth, while it runs at full speed (R17).
+  /// Part of the host's memory bandwidth that it takes at full speed (R17).
   int32_t busShare = 0;
 };
 

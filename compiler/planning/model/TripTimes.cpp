@@ -72,7 +72,7 @@ void TripTimes::compute() {
   }
 }
 
-/// Whether compute is past the entry that it has come to.
+/// True if compute is past the entry that it has come to.
 bool TripTimes::passes(size_t at) {
   const Entry &entry = entries[at];
   if (!entry.recipe)

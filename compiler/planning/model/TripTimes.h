@@ -33,18 +33,17 @@ public:
     /// Null: it moves a first trip's nothing (R15); only its place has a time.
     const Recipe *recipe = nullptr;
     Phase phase = Phase::Whole;
-    int32_t start = kNone; // Of a Done: the entry of its Start.
-    bool waits = false;    // Of a Done: compute waits for the work.
+    int32_t start = kNone; // A Done has the entry of its Start.
+    bool waits = false;    // Compute waits at this Done.
   };
   /// Adds an entry. Work waits for `makers`, entries before it, as well.
   void add(const Entry &entry, std::span<const int32_t> makers);
   /// Computes the times of all entries since `clear`.
   void run();
   void clear();
-  size_t size() const { return entries.size(); }
 
-  /// From the beginning of the trip. Of a Done: from when compute arrives until
-  /// it continues.
+  /// From the beginning of the trip. A Done lasts from when compute arrives
+  /// until it continues.
   std::vector<TimeSpan> times;
   int64_t length = 0; // Until every engine is idle.
 
@@ -79,7 +78,7 @@ private:
   bool isReached = false;   // Compute has come to it.
   bool isComputing = false;
   int64_t now = 0, computed = 0; // The event; the end of compute's entry.
-  int64_t shares = 0;            // Of the work in flight.
+  int64_t shares = 0;            // The work in flight has them.
 };
 
 } // namespace tmc::planning

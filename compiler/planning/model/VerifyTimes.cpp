@@ -31,7 +31,7 @@ public:
 private:
   struct State {
     bool begun = false, ended = false;
-    Wide done = 0;  // Of its cost.
+    Wide done = 0;  // Part of its cost.
     Wide since = 0; // When `done` was counted.
   };
 
@@ -66,7 +66,7 @@ private:
     }
   }
 
-  /// Of a Done: whether its work has ended.
+  /// True of a Done if its work has ended.
   bool isEnded(int32_t at) const {
     const TimedEntry &entry = entries[size_t(at)];
     return !entry.recipe ||

@@ -35,9 +35,9 @@ std::optional<std::string> measureWalk(const Problem &problem,
 struct TimedEntry {
   const Recipe *recipe = nullptr; // Null: a move of a first trip's nothing.
   Phase phase = Phase::Whole;
-  int32_t start = kNone;       // Of a Done: the entry of its Start.
+  int32_t start = kNone;       // A Done has the entry of its Start.
   bool onDevice = false;       // It reads or writes a value of the device.
-  std::vector<int32_t> makers; // Of work: the entries of its inputs.
+  std::vector<int32_t> makers; // The entries that make work's inputs.
 };
 
 /// Time of one trip's entries (R12, R17).

@@ -242,7 +242,7 @@ private:
   std::vector<std::deque<int32_t>> open; // Starts, per segment and engine.
 };
 
-/// Whether the file holds a graph, and no full problem.
+/// True if the file holds a graph, and no full problem.
 bool isGraphFile(const std::string &path) {
   constexpr std::string_view kBegin = kOneSpaceLine.substr(0, 11);
   std::string begin(kBegin.size(), ' ');

@@ -30,9 +30,10 @@ struct Plans {
 };
 
 /// The least makespan of the lists within the problem's budgets.
-inline std::optional<int64_t> bestList(const Problem &p, const Plans &plans) {
+inline std::optional<int64_t> bestList(const Problem &p,
+                                       const std::vector<Plans::Plan> &plans) {
   std::optional<int64_t> best;
-  for (const Plans::Plan &plan : plans.all) {
+  for (const Plans::Plan &plan : plans) {
     bool fits = true;
     for (size_t s = 0; s < p.spaces.size(); ++s)
       fits &= p.spaces[s].budgetBytes < 0 ||
@@ -46,7 +47,7 @@ inline std::optional<int64_t> bestList(const Problem &p, const Plans &plans) {
 /// The least makespan within the problem's budgets: of the lists, and, where
 /// there is no loop, of any number of executions, whatever the homes.
 inline std::optional<int64_t> optimumOf(const Problem &p, const Plans &plans) {
-  std::optional<int64_t> best = bestList(p, plans);
+  std::optional<int64_t> best = bestList(p, plans.all);
   std::set<std::vector<ValueId>> homes;
   std::vector<int64_t> budgets;
   for (const MemorySpace &space : p.spaces)

@@ -74,15 +74,7 @@ struct Tally {
       for (size_t s = 0; s < p.spaces.size(); ++s)
         p.spaces[s].budgetBytes = s && random.chance(0.3) ? -1 : one->peaks[s];
       p.spaces[0].budgetBytes -= random.below(2);
-      std::optional<int64_t> best;
-      for (const Plans::Plan &f : found) {
-        bool fits = true;
-        for (size_t s = 0; s < p.spaces.size(); ++s)
-          fits &= p.spaces[s].budgetBytes < 0 ||
-                  f.peaks[s] <= p.spaces[s].budgetBytes;
-        if (fits && (!best || f.makespan < *best))
-          best = f.makespan;
-      }
+      const std::optional<int64_t> best = bestList(p, found);
       absl::StatusOr<std::optional<OptimalPlan>> plan = planOptimum(p);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       ++budgets;
