@@ -41,6 +41,8 @@ public:
   /// Computes the times of all entries since `clear`.
   void run();
   void clear();
+  /// Entries since `clear`.
+  size_t size() const { return entries.size(); }
 
   /// From the beginning of the trip. A Done lasts from when compute arrives
   /// until it continues.

@@ -45,12 +45,12 @@ public:
     std::vector<TransferSegment> segments;
     for (size_t s = 0; s < ends.size(); ++s)
       segments.push_back({ends[s], whole.segments[s].trips});
-    std::vector<int64_t> costs(planned.size(), -1);
+    std::vector<const Recipe *> kernels(planned.size(), nullptr);
     for (size_t e = 0; e < planned.size(); ++e)
       if (isKernel(e))
-        costs[e] = recipeOf(e).cost;
+        kernels[e] = &recipeOf(e);
     Transfers transfers(
-        whole, std::move(segments), std::move(costs), std::move(live),
+        whole, std::move(segments), std::move(kernels), std::move(live),
         liveBytes < 0 ? std::numeric_limits<int64_t>::max() : liveBytes);
     findTransfers(transfers);
     transfers.place(isEager);

@@ -16,13 +16,16 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 2;
 
 Transfers::Transfers(const Problem &whole,
                      std::vector<TransferSegment> segments,
-                     std::vector<int64_t> costs, std::vector<int64_t> live,
-                     int64_t limit)
-    : whole(whole), segments(std::move(segments)), costs(std::move(costs)),
-      live(std::move(live)), limit(limit), places(this->costs.size()),
-      begin(places + 1, 0), clock(whole), stashedAt(whole.values.size(), 0) {
+                     std::vector<const Recipe *> kernels,
+                     std::vector<int64_t> live, int64_t limit)
+    : whole(whole), segments(std::move(segments)), kernels(std::move(kernels)),
+      live(std::move(live)), limit(limit), places(this->kernels.size()),
+      unstalled(places + 1, 0), trip(whole.engines.size()),
+      makers(whole.values.size(), kNone), reachedBy(places + 1, kNone),
+      stashedAt(whole.values.size(), 0) {
   for (size_t e = 0; e < places; ++e)
-    begin[e + 1] = begin[e] + std::max<int64_t>(0, this->costs[e]);
+    unstalled[e + 1] =
+        unstalled[e] + (this->kernels[e] ? this->kernels[e]->cost : 0);
 }
 
 std::vector<Transfer> Transfers::Queue::sorted() const {
@@ -34,25 +37,49 @@ std::vector<Transfer> Transfers::Queue::sorted() const {
 }
 
 int64_t Transfers::place(bool isEager) {
+  for (Queue *queue : {&out, &in, &host}) {
+    queue->ends.resize(queue->all.size());
+    queue->starts.assign(queue->all.size(), kNone);
+    queue->takes.clear();
+    for (const Transfer &t : queue->all)
+      queue->takes.push_back(whole.recipes[t.recipe].cost);
+  }
+  Placed best;
+  placeFrom(isEager, best);
+  // Once more with the times that transfers take beside other work. A list with
+  // stalls tells later beginnings than one without needs.
+  if (isSlowed())
+    placeFrom(isEager, best);
+  stashes = std::move(best.stashes);
+  fetches = std::move(best.fetches);
+  works = std::move(best.works);
+  return best.makespan;
+}
+
+/// Rounds from the times of kernels without stalls.
+void Transfers::placeFrom(bool isEager, Placed &best) {
+  begin = unstalled;
   host.ends.assign(works.size(), kNever);
   in.ends.assign(fetches.size(), -1);
-  std::vector<Transfer> best[3];
-  int64_t least = kNever;
-  int idle = 0;
-  for (int i = 0; i < kRounds && idle < kIdleRounds; ++i) {
+  for (int i = 0, idle = 0; i < kRounds && idle < kIdleRounds; ++i) {
     round(isEager);
     const int64_t makespan = takeTimes();
-    if (makespan < least) {
-      least = makespan, idle = 0;
-      best[0] = out.sorted(), best[1] = in.sorted(), best[2] = host.sorted();
+    if (makespan < best.makespan) {
+      best = {makespan, out.sorted(), in.sorted(), host.sorted()};
+      idle = 0;
     } else {
       ++idle;
     }
   }
-  stashes = std::move(best[0]);
-  fetches = std::move(best[1]);
-  works = std::move(best[2]);
-  return least;
+}
+
+/// Whether a transfer took longer than its cost.
+bool Transfers::isSlowed() const {
+  for (const Queue *queue : {&out, &in})
+    for (size_t i = 0; i < queue->all.size(); ++i)
+      if (queue->takes[i] > whole.recipes[queue->all[i].recipe].cost)
+        return true;
+  return false;
 }
 
 void Transfers::round(bool isEager) {
@@ -93,7 +120,7 @@ void Transfers::placeStashes() {
   auto add = [&](int32_t i, size_t start) {
     Transfer &t = stashes[i];
     t.start = place = std::max(start, place);
-    now = std::max(now, begin[t.start]) + whole.recipes[t.recipe].cost;
+    now = std::max(now, begin[t.start]) + out.takes[i];
     wanted[i] = std::min(entryAt(now), t.end);
     out.order.push_back(i);
   };
@@ -108,7 +135,7 @@ void Transfers::placeStashes() {
       const Transfer &next = stashes[copies[copy]];
       const int64_t from = std::max(now, begin[next.first]);
       if (next.first > t.first ||
-          (from + whole.recipes[next.recipe].cost > begin[t.first] &&
+          (from + out.takes[copies[copy]] > begin[t.first] &&
            works[next.work].first > t.first))
         break;
       add(copies[copy], std::clamp(entryAt(from), next.first,
@@ -174,7 +201,7 @@ void Transfers::placeFetches(bool isEager) {
     const Transfer &t = fetches[i];
     if (t.isIdle)
       continue;
-    next = std::min(next, begin[t.done]) - whole.recipes[t.recipe].cost;
+    next = std::min(next, begin[t.done]) - in.takes[i];
     // Before the last place that is reached by then.
     size_t at = entryAt(next);
     if (at > 0 && (at >= begin.size() || begin[at] > next))
@@ -231,25 +258,24 @@ void Transfers::placeReturns() {
     const int64_t from = std::max(now, host.ends[t.work]);
     const size_t least = std::max({t.last, works[t.work].start, t.begin});
     add(i, std::clamp(entryAt(from), least, std::max(least, most)));
-    now = std::max(now, from) + whole.recipes[t.recipe].cost;
+    now = std::max(now, from) + in.takes[i];
   };
   for (size_t i = 0; i < fetches.size(); ++i) {
     const Transfer &t = fetches[i];
     if (t.isIdle)
       continue;
     const int64_t from = std::max(
-        now, in.ends[i] >= 0 ? in.ends[i] - whole.recipes[t.recipe].cost
-                             : begin[t.start]);
-    auto goesBefore = [&](const Transfer &r) {
+        now, in.ends[i] >= 0 ? in.ends[i] - in.takes[i] : begin[t.start]);
+    auto goesBefore = [&](int32_t other) {
+      const Transfer &r = fetches[other];
       return r.end < t.begin ||
              (std::max(r.last, works[r.work].start) <= t.start &&
-              std::max(now, host.ends[r.work]) + whole.recipes[r.recipe].cost <=
-                  from);
+              std::max(now, host.ends[r.work]) + in.takes[other] <= from);
     };
-    while (next < returns.size() && goesBefore(fetches[returns[next]]))
+    while (next < returns.size() && goesBefore(returns[next]))
       addReturn(std::min(t.start, fetches[returns[next]].end));
     add(int32_t(i), t.start);
-    now = std::max(now, begin[t.start]) + whole.recipes[t.recipe].cost;
+    now = std::max(now, begin[t.start]) + in.takes[i];
   }
   while (next < returns.size())
     addReturn(fetches[returns[next]].end);
@@ -264,59 +290,87 @@ void Transfers::placeReturns() {
 }
 
 //===----------------------------------------------------------------------===//
-// The clock
+// Times
 //===----------------------------------------------------------------------===//
 
-/// Times at which places are reached in the list (R12); returns the makespan.
+/// Times at which places are reached in the list; returns the makespan.
 int64_t Transfers::takeTimes() {
-  for (Queue *queue : {&out, &in, &host})
-    queue->ends.resize(queue->all.size());
-  clock.reset();
-  int64_t makespan = 0;
+  int64_t makespan = 0, from = 0;
   for (size_t s = 0; s < segments.size(); ++s) {
-    const int64_t from = clock.compute;
-    takeTimes(s);
-    clock.border();
-    makespan += segments[s].trips * (clock.compute - from);
+    const size_t first = s ? segments[s - 1].end + 1 : 0;
+    addTrip(first, segments[s].end);
+    trip.run();
+    for (size_t e = first; e <= segments[s].end; ++e)
+      begin[e] =
+          from +
+          (reachedBy[e] == kNone ? 0 : trip.times[size_t(reachedBy[e])].end);
+    for (Queue *queue : {&out, &in, &host})
+      for (size_t k = 0; k < queue->started; ++k) {
+        const int32_t i = queue->order[k];
+        if (queue->all[i].end < first)
+          continue;
+        const TimeSpan &time = trip.times[size_t(queue->starts[i])];
+        queue->ends[i] = from + time.end;
+        queue->takes[i] = std::max(queue->takes[i], time.end - time.begin);
+      }
+    from += trip.length;
+    makespan += segments[s].trips * trip.length;
   }
+  begin[places] = from;
   return makespan;
 }
 
-void Transfers::takeTimes(size_t segment) {
-  const size_t first = segment ? segments[segment - 1].end + 1 : 0,
-               last = segments[segment].end;
+/// The list of the segment with places [first, last].
+void Transfers::addTrip(size_t first, size_t last) {
+  trip.clear();
+  std::fill(makers.begin(), makers.end(), kNone);
   for (Queue *queue : {&out, &in, &host})
     queue->started = queue->done =
         size_t(std::ranges::partition_point(
                    queue->order,
                    [&](int32_t i) { return queue->all[i].end < first; }) -
                queue->order.begin());
-  auto start = [&](Queue &queue, size_t e) {
-    for (; queue.started < queue.order.size(); ++queue.started) {
-      const int32_t i = queue.order[queue.started];
-      if (queue.all[i].start != e)
-        break;
-      const Recipe &recipe = whole.recipes[queue.all[i].recipe];
-      queue.ends[i] = clock.start(recipe).end;
-    }
-  };
-  auto finish = [&](Queue &queue, size_t e) {
-    for (; queue.done < queue.started; ++queue.done) {
-      const int32_t i = queue.order[queue.done];
-      if (queue.all[i].done != e)
-        break;
-      clock.end(whole.recipes[queue.all[i].recipe], queue.ends[i]);
-    }
-  };
+  passed = kNone;
   for (size_t e = first; e <= last; ++e) {
-    start(out, e);
-    finish(out, e);
-    start(host, e);
-    start(in, e);
-    finish(in, e);
-    begin[e] = clock.compute;
-    if (e < places && costs[e] > 0)
-      clock.compute += costs[e];
+    addStarts(out, e);
+    addDones(out, e);
+    addStarts(host, e);
+    addStarts(in, e);
+    addDones(in, e);
+    addDones(host, e);
+    reachedBy[e] = passed;
+    if (e < places && kernels[e]) {
+      passed = int32_t(trip.size());
+      trip.add({kernels[e]}, {});
+    }
   }
-  begin[places] = clock.compute;
+}
+
+void Transfers::addStarts(Queue &queue, size_t place) {
+  for (; queue.started < queue.order.size(); ++queue.started) {
+    const int32_t i = queue.order[queue.started];
+    if (queue.all[i].start != place)
+      break;
+    const Recipe &recipe = whole.recipes[queue.all[i].recipe];
+    std::vector<int32_t> waitsFor;
+    for (ValueId v : recipe.reads)
+      if (makers[v] != kNone)
+        waitsFor.push_back(makers[v]);
+    queue.starts[i] = int32_t(trip.size());
+    for (ValueId v : recipe.writes)
+      makers[v] = queue.starts[i];
+    trip.add({&recipe, Phase::Start}, waitsFor);
+  }
+}
+
+void Transfers::addDones(Queue &queue, size_t place) {
+  for (; queue.done < queue.started; ++queue.done) {
+    const int32_t i = queue.order[queue.done];
+    if (queue.all[i].done != place)
+      break;
+    const Recipe &recipe = whole.recipes[queue.all[i].recipe];
+    trip.add(
+        {&recipe, Phase::Done, queue.starts[i], whole.touchesDevice(recipe)},
+        {});
+  }
 }

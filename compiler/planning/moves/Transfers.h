@@ -20,13 +20,15 @@
 //
 // Times come from the list placed before, at first from the kernels alone. So
 // places and times are found in rounds, and the fastest round is kept. The
-// clock is that of R12; it allocates nothing.
+// times are those of R12 and R17: a transfer that shared the host's memory with
+// other work takes longer than its cost, and gets that time in later rounds.
 
 #ifndef TMC_COMPILER_PLANNING_MOVES_TRANSFERS_H
 #define TMC_COMPILER_PLANNING_MOVES_TRANSFERS_H
 
-#include "compiler/planning/moves/EngineClock.h"
+#include "compiler/planning/model/TripTimes.h"
 
+#include <limits>
 #include <span>
 
 namespace tmc::planning {
@@ -59,9 +61,9 @@ struct TransferSegment {
 
 class Transfers {
 public:
-  /// `costs`: of the kernel in each place, or -1. `live`: bytes alive there.
+  /// `kernels`: in each place, or null. `live`: bytes alive there.
   Transfers(const Problem &whole, std::vector<TransferSegment> segments,
-            std::vector<int64_t> costs, std::vector<int64_t> live,
+            std::vector<const Recipe *> kernels, std::vector<int64_t> live,
             int64_t limit);
 
   /// Stashes in the order of `first`, fetches in that of `done`; works in the
@@ -76,29 +78,47 @@ private:
   /// The transfers of one engine.
   struct Queue {
     std::vector<Transfer> &all;
-    std::vector<int32_t> order = {}; // In which the engine runs them.
-    std::vector<int64_t> ends = {};  // Times in the last list.
-    size_t started = 0, done = 0;    // Places in `order` while times are taken.
+    std::vector<int32_t> order = {};  // In which the engine runs them.
+    std::vector<int64_t> ends = {};   // Times in the last list.
+    std::vector<int64_t> takes = {};  // The longest time so far, by transfer.
+    std::vector<int32_t> starts = {}; // Entries of the trip, by transfer.
+    size_t started = 0, done = 0; // Places in `order` while times are taken.
     std::vector<Transfer> sorted() const;
   };
+  /// The fastest list so far.
+  struct Placed {
+    int64_t makespan = std::numeric_limits<int64_t>::max();
+    std::vector<Transfer> stashes = {}, fetches = {}, works = {};
+  };
+  void placeFrom(bool isEager, Placed &best);
+  bool isSlowed() const;
   void round(bool isEager);
   void placeStashes();
   void placeWorks();
   void placeFetches(bool isEager);
   void placeReturns();
   int64_t takeTimes();
-  void takeTimes(size_t segment);
+  void addTrip(size_t first, size_t last);
+  void addStarts(Queue &queue, size_t place);
+  void addDones(Queue &queue, size_t place);
   size_t entryAt(int64_t time) const;
   void take(size_t from, size_t to, int64_t bytes);
 
   const Problem &whole;
   std::vector<TransferSegment> segments;
-  std::vector<int64_t> costs, live;
+  std::vector<const Recipe *> kernels;
+  std::vector<int64_t> live;
   int64_t limit;
   size_t places = 0;
   Queue out{stashes}, in{fetches}, host{works};
-  std::vector<int64_t> room, begin; // Per place: bytes; time it is reached.
-  EngineClock clock;
+  /// Per place: bytes; the time it is reached in the last list, and without
+  /// stalls.
+  std::vector<int64_t> room, begin, unstalled;
+  TripTimes trip;
+  std::vector<int32_t> makers; // Per value: the entry of the trip.
+  /// The trip's latest entry that compute passes, and that before each place.
+  int32_t passed = kNone;
+  std::vector<int32_t> reachedBy;
   std::vector<size_t> stashedAt; // Per content.
 };
 

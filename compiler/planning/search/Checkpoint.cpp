@@ -11,6 +11,9 @@ namespace {
 constexpr double kNextParts = 1.41421356;
 /// A segment's end may move by a quarter of its length.
 constexpr int32_t kCutPart = 4;
+/// The longest segment that is tried. A longer one is no smaller than the
+/// shorter ones near the square root, and one stage would recompute all of it.
+constexpr int32_t kLongestPart = 8192;
 
 } // namespace
 
@@ -112,7 +115,8 @@ RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
   std::vector<int64_t> across = crossing(linear);
   int32_t turn = turningPoint(across);
   std::optional<Schedule> best;
-  for (double parts = 1; parts <= turn; parts *= kNextParts) {
+  for (double parts = std::max(1, turn / kLongestPart); parts <= turn;
+       parts *= kNextParts) {
     std::vector<int32_t> partOf(turn);
     int32_t part = 0, since = 0;
     int32_t length = std::max(1, int32_t(turn / parts));

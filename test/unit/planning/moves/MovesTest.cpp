@@ -2,6 +2,7 @@
 
 #include "compiler/planning/moves/Moves.h"
 #include "compiler/planning/laboratory/GenerateStep.h"
+#include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Timeline.h"
 #include "compiler/planning/model/Verify.h"
 #include "compiler/planning/moves/UpdateGroups.h"
@@ -42,8 +43,9 @@ Problem updatedEarly(Problem p) {
 
 struct Step {
   explicit Step(const StepOptions &shape)
-      : problem(updatedEarly(generateStep(shape))),
-        groups(findUpdateGroups(problem)) {}
+      : Step(updatedEarly(generateStep(shape))) {}
+  explicit Step(Problem stated)
+      : problem(std::move(stated)), groups(findUpdateGroups(problem)) {}
 
   /// The base list with these modes, verified.
   MovedPlan planOf(const UpdateModes &modes) const {
@@ -73,6 +75,57 @@ struct Step {
   Problem problem;
   UpdateGroups groups;
 };
+
+/// Layers of four kernels of 30, the last of which reads a parameter that is at
+/// home on the host and makes a gradient. The host updates a moment with it. A
+/// fetch takes 60 and an update 80; both take 700 of 1024 parts of the host's
+/// memory.
+Problem layersBesideUpdates(int layers) {
+  Problem p;
+  p.addSegment("step");
+  auto value = [&](ValueKind kind, ValueClass of, ValueId updates = kNone) {
+    Value v;
+    v.name = "v" + std::to_string(p.values.size());
+    v.bytes = 1 << 20;
+    v.kind = kind, v.valueClass = of, v.updates = updates;
+    return p.addValue(v);
+  };
+  auto temporary = [&] {
+    return value(ValueKind::Temporary, ValueClass::Activation);
+  };
+  ValueId x = value(ValueKind::Persistent, ValueClass::Batch);
+  for (int i = 0; i < layers; ++i) {
+    const ValueId w = value(ValueKind::Persistent, ValueClass::Parameter);
+    const ValueId m = value(ValueKind::Persistent, ValueClass::Optimizer);
+    const ValueId d = temporary();
+    for (int k = 0; k < 4; ++k) {
+      Recipe kernel;
+      kernel.cost = 30;
+      kernel.reads = {x};
+      x = temporary();
+      kernel.writes = {x};
+      if (k == 3)
+        kernel.reads.push_back(w), kernel.writes.push_back(d);
+      p.addInstruction(0, kernel);
+    }
+    Recipe update;
+    update.cost = 500;
+    update.reads = {d, m};
+    update.writes = {value(ValueKind::Persistent, ValueClass::Optimizer, m)};
+    update.overwrites = {{m, update.writes[0], true}};
+    p.addInstruction(0, update);
+  }
+  EXPECT_TRUE(offerMoves(p, {.leastBytes = 1}).ok());
+  for (Recipe &r : p.recipes)
+    if (const EngineKind kind = p.engines[r.engine].kind;
+        kind == EngineKind::DeviceToHost) {
+      r.cost = 10, r.busShare = 0;
+    } else if (kind != EngineKind::Compute) {
+      r.cost = kind == EngineKind::Host ? 80 : 60;
+      r.busShare = 700;
+    }
+  return p;
+}
 
 StepOptions shapeOf(int64_t gigabytes) {
   StepOptions shape;
@@ -153,4 +206,27 @@ TEST(Transfers, TheLeastMakespanHolds) {
       }
     }
   EXPECT_GE(raised, 4);
+}
+
+/// A fetch that shares the host's memory with an update starts earlier, where
+/// there is room: no kernel waits for it.
+TEST(Transfers, SlowedFetchesStartEarlier) {
+  const Step step(layersBesideUpdates(8));
+  const MovedPlan plan = step.planOf(step.all(GroupMode::Hosted));
+  // The last gradient leaves, and its update runs, behind the kernels.
+  EXPECT_EQ(plan.makespan, 8 * 120 + 10 + 80);
+}
+
+/// Lists with stalls tell later beginnings than a list without needs, so the
+/// rounds begin anew with the times that transfers take beside other work.
+TEST(Transfers, RoundsBeginAnew) {
+  Step step(shapeOf(12));
+  for (Recipe &r : step.problem.recipes)
+    r.busShare = r.engine ? kWholeBus : 0;
+  const UpdateModes modes = step.all(GroupMode::Away);
+  const SpaceChoice choice = choiceOf(step.problem, step.groups, modes);
+  const int64_t least =
+      leastMakespan(step.problem, *project(step.problem, choice, 1));
+  // 1.14 times the least; 1.16 with one begin.
+  EXPECT_LT(step.planOf(modes).makespan, least + least * 3 / 20);
 }
