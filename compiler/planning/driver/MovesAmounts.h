@@ -83,7 +83,7 @@ inline constexpr int64_t kSpareParts[] = {64, 32, 16};
 /// budget must not cost more time than that. Up to
 /// kLeanStretches stretches of updates are tried there, as often as
 /// 1/kLeanShare of `stepValues` permits.
-inline constexpr int64_t kLeanPart = 1000, kLeanShare = 4;
+inline constexpr int64_t kLeanPart = 2000, kLeanShare = 4;
 inline constexpr size_t kLeanStretches = 16;
 
 /// Problems of up to this many instructions are planned exactly, where the
@@ -95,6 +95,9 @@ inline constexpr int64_t kWorthPart = 2000;
 /// Steps of up to this many instructions are planned with every row; the number
 /// shrinks with `leastPercent` if less effort than usual is requested.
 inline constexpr size_t kFewKernels = 400;
+/// Steps of more instructions are planned with fewer knobs: a part of the work
+/// rarely ends in a plan that fits.
+inline constexpr size_t kManyKernels = 100'000;
 
 } // namespace tmc::planning
 

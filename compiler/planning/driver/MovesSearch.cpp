@@ -283,8 +283,10 @@ private:
     };
     for (const Knobs &k : knobs) {
       attempt(k);
-      if (isFinal || (isFar && !groups.all.empty() && least == kNoPlan &&
-                      k.pieces == 0)) // Even all rows find no plan that fits.
+      // Even all rows, or most of the work, find no plan that fits.
+      const bool isVain = (isFar && !groups.all.empty()) ||
+                          problem.instructions.size() > kManyKernels;
+      if (isFinal || (isVain && least == kNoPlan && k.pieces == 0))
         return;
     }
     for (double factor : {0.5, 2.0})

@@ -16,7 +16,7 @@
 // Values for which the host has no room go on to a file, if there is one
 // (`moves/FileMoves.h`): each plan decides this by the host's bytes.
 //
-// The fastest plan that fits all budgets wins, or one that is up to 0.1 %
+// The fastest plan that fits all budgets wins, or one that is up to 0.05 %
 // longer and takes less beside the device. The candidates include the plans of
 // `solve` without moves and those of published rules (`kOffloadRules`): a step
 // is never slower than with these by more than that.
@@ -28,7 +28,7 @@
 // the best plan stays a twentieth above the bound, modes and knobs are searched
 // once more with every strategy, in smaller stretches.
 //
-// Then plans that are up to 0.1 % longer, or gain less than 0.5 % on the step
+// Then plans that are up to 0.05 % longer, or gain less than 0.5 % on the step
 // that moves nothing, are sought that take less beside the device
 // (`TakeLess.h`). A plan that is still 1 % above the bound gets a bound
 // with ten times the work.

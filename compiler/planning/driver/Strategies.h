@@ -134,7 +134,7 @@ inline constexpr StrategyRow kStrategies[] = {
     {Strategy::SmallerForms, "smaller-forms", "Moves", kAnySize, 0,
      "keeps slower forms with smaller peaks, for packing"},
     {Strategy::Leaner, "leaner", "Moves", kAnySize, 64,
-     "takes less beside the device, for 0.1 % of the step"},
+     "takes less beside the device, for 0.05 % of the step"},
 };
 
 inline constexpr const StrategyRow &rowOf(Strategy strategy) {

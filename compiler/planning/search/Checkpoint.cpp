@@ -1,6 +1,7 @@
 #include "compiler/planning/search/Checkpoint.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 using namespace tmc::planning;
@@ -14,6 +15,7 @@ constexpr int32_t kCutPart = 4;
 /// The longest segment that is tried. A longer one is no smaller than the
 /// shorter ones near the square root, and one stage would recompute all of it.
 constexpr int32_t kLongestPart = 8192;
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;
 
 } // namespace
 
@@ -131,9 +133,11 @@ RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
         ++part, since = k;
       partOf[k] = part;
     }
-    Schedule schedule(linear, limit);
+    // Above a limit, each change would walk down to the moments.
+    Schedule schedule(linear, kNoLimit);
     addCheckpoints(linear, partOf, {0, int32_t(linear.stages.size())},
                    /*blocks=*/false, schedule);
+    schedule.setLimit(limit);
     bool fits = schedule.excess() == 0, fitted = best && best->excess() == 0;
     if (!best || (fits && (!fitted || schedule.cost() < best->cost())) ||
         (!fits && !fitted && schedule.excess() < best->excess()))
