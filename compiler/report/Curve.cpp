@@ -19,14 +19,11 @@ std::string tmc::curveCsv(const Curve &curve) {
   text += hasLevers ? ",levers\n" : "\n";
   llvm::raw_string_ostream os(text);
   for (const CurvePoint &p : curve.points) {
-    auto count = [&](int64_t value) {
-      return value < 0 ? std::string() : std::to_string(value);
-    };
-    os << p.budgetBytes << "," << count(p.arenaBytes) << ","
+    os << p.budgetBytes << "," << p.arenaBytes << ","
        << llvm::format("%.9g,%.4f,", p.seconds, p.overheadPct);
     if (p.lowerBoundPct >= 0)
       os << llvm::format("%.4f", p.lowerBoundPct);
-    os << "," << count(p.recomputedOps);
+    os << "," << p.recomputedOps;
     if (hasLevers)
       os << ",\"" << p.levers << "\"";
     os << "\n";

@@ -14,12 +14,12 @@ namespace tmc {
 
 struct CurvePoint {
   int64_t budgetBytes = 0; // Reserved bytes included, as in the arena.
-  int64_t arenaBytes = 0;  // -1: not packed.
+  int64_t arenaBytes = 0;
   double seconds = 0;
   double overheadPct = 0;
   double lowerBoundPct = -1; // For that plan's order; -1: not known.
-  int64_t recomputedOps = 0; // -1: not counted.
-  std::string levers;        // The levers in use; empty: not shown.
+  int64_t recomputedOps = 0;
+  std::string levers; // The levers in use; empty: not shown.
 };
 
 struct Curve {

@@ -1,7 +1,5 @@
 #include "driver/pipeline/Pipeline.h"
 
-#include "driver/pipeline/PlanLevers.h"
-
 using namespace tmc;
 
 Planned tmc::plannedOf(const Compiled &compiled) {
@@ -36,6 +34,13 @@ static PlannedCandidate onlyCandidate(const Forward &forward,
   return {std::move(candidate), std::move(done)};
 }
 
+PlannedCandidate tmc::planForward(const Forward &forward,
+                                  const CompileOptions &options, Phase last) {
+  return hasFreeLevers(options) && last > Phase::Import
+             ? chooseCandidate(forward, options, last)
+             : onlyCandidate(forward, options, last);
+}
+
 Compiled tmc::compileTo(const CompileOptions &options, Phase last) {
   Compiled compiled;
   Expected<Forward> read = readModel(options, compiled.warnings);
@@ -45,9 +50,7 @@ Compiled tmc::compileTo(const CompileOptions &options, Phase last) {
   }
   compiled.forward = std::make_unique<const Forward>(std::move(*read));
   const Forward &forward = *compiled.forward;
-  PlannedCandidate made = hasFreeLevers(options) && last > Phase::Import
-                              ? chooseCandidate(forward, options, last)
-                              : onlyCandidate(forward, options, last);
+  PlannedCandidate made = planForward(forward, options, last);
   compiled.candidate = std::move(made.candidate);
   compiled.done = std::move(made.done);
   if (!compiled.candidate)

@@ -10,7 +10,7 @@
 #define TMC_DRIVER_PIPELINE_PIPELINE_H
 
 #include "compiler/report/Planned.h"
-#include "driver/pipeline/Candidate.h"
+#include "driver/pipeline/PlanLevers.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -34,6 +34,11 @@ struct Compiled {
   const StepForm &step() const { return candidate->form; }
   mlir::ModuleOp module() const { return *candidate->form.module; }
 };
+
+/// Plans a model that was read: the candidate of pinned levers, or the choice
+/// among free ones.
+PlannedCandidate planForward(const Forward &forward,
+                             const CompileOptions &options, Phase last);
 
 /// Runs all phases up to and including `last` (at most Place).
 Compiled compileTo(const CompileOptions &options, Phase last);

@@ -1,6 +1,6 @@
 #include "driver/pipeline/Sweep.h"
 
-#include "driver/pipeline/PlanLevers.h"
+#include "driver/pipeline/LeverSpace.h"
 
 #include "compiler/planning/driver/Proofs.h"
 
@@ -27,6 +27,21 @@ static CurvePoint pointOf(const planning::Plan &fitted, int64_t budget,
   for (const auto &list : fitted.solution.segments)
     for (const planning::Execution &e : list)
       point.recomputedOps += e.instruction == planning::kNone;
+  return point;
+}
+
+/// The planned candidate as a point of a curve of levers and moves.
+static CurvePoint pointOf(const Candidate &planned, int64_t budget) {
+  const PlanFigures &figures = planned.form.figures;
+  CurvePoint point;
+  point.budgetBytes = budget;
+  point.arenaBytes = figures.arenaBytes.device() + figures.record.reservedBytes;
+  point.seconds = figures.stepSeconds();
+  point.recomputedOps = figures.copies;
+  const LeverSpace pulled = leverSpaceOf(
+      planned.options, planned.forward.device, planned.forward.facts());
+  point.levers =
+      textOf(pulled.all().front()) + (figures.transfers > 0 ? ", offload" : "");
   return point;
 }
 
@@ -157,33 +172,20 @@ Expected<Curve> tmc::sweepLevers(const Forward &forward,
   const int64_t least = std::min(best.neededBytes, *impossible);
   // Coarse plans leave a part of a budget free for packing.
   const int64_t most = best.neededBytes + best.neededBytes / kPackingPart * 2;
-  CurvePoint before;
+  CompileOptions asked = options;
   for (int i = 0; i < count; ++i) {
     const int64_t budget = least + (most - least) / (count - 1) * i;
-    job.asked.budgetBytes.device() = budget;
-    Expected<LeverChoice> made = searchLevers(job, Keep::All);
-    if (!made)
-      return std::move(made.failure());
-    CurvePoint point;
-    if (!made->ranked.empty()) {
-      const CoarsePlan &plan = made->seen.at(made->ranked[0]);
-      point.seconds = plan.seconds;
-      point.levers = textOf(made->ranked[0]) + (plan.moves ? ", offload" : "");
-    }
-    // A plan for a smaller budget fits here, too.
-    if (made->ranked.empty() ||
-        (!curve.points.empty() && before.seconds <= point.seconds))
-      point = before;
-    if (point.levers.empty())
+    asked.budgetBytes.device() = budget;
+    PlannedCandidate made = planForward(forward, asked, Phase::Place);
+    if (!made.done && made.done.failure().kind == FailureKind::OverBudget)
       continue;
-    point.budgetBytes = budget;
-    point.arenaBytes = point.recomputedOps = -1;
-    curve.points.push_back(point);
-    before = point;
+    if (!made.done)
+      return std::move(made.done.failure());
+    curve.points.push_back(pointOf(*made.candidate, budget));
   }
-  if (curve.points.empty())
-    return curve;
-  const double quickest = std::min(before.seconds, best.seconds);
+  double quickest = HUGE_VAL;
+  for (const CurvePoint &point : curve.points)
+    quickest = std::min(quickest, point.seconds);
   for (CurvePoint &point : curve.points)
     point.overheadPct = 100 * (point.seconds / quickest - 1);
   return curve;

@@ -2,8 +2,10 @@
 // memory grows.
 //
 // A sweep plans for a row of budgets, which takes several times as long as one
-// plan. All plans come from one cache, so a plan for one budget also serves
-// every larger one without a better plan: the curve never rises.
+// plan. On the device alone all plans come from one cache, so a plan for one
+// budget also serves every larger one without a better plan: the curve never
+// rises. With free levers or moves each point is what `tmc plan` says for its
+// budget.
 
 #ifndef TMC_DRIVER_PIPELINE_SWEEP_H
 #define TMC_DRIVER_PIPELINE_SWEEP_H
@@ -20,8 +22,8 @@ Curve knownCurve(const Compiled &compiled);
 /// known.
 Curve sweep(const Compiled &compiled, int count = 16);
 
-/// The curve of coarse plans for a step with free levers or moves: for each
-/// budget the fastest setting of the levers. Errors: those of a model that
+/// The curve of a step with free levers or moves: a plan for each budget, from
+/// the least at which a coarse plan is possible. Errors: those of a model that
 /// supports no setting.
 Expected<Curve> sweepLevers(const Forward &forward,
                             const CompileOptions &options, int count = 16);

@@ -95,8 +95,8 @@ inline constexpr int64_t kWorthPart = 2000;
 /// Steps of up to this many instructions are planned with every row; the number
 /// shrinks with `leastPercent` if less effort than usual is requested.
 inline constexpr size_t kFewKernels = 400;
-/// Steps of more instructions are planned with fewer knobs: a part of the work
-/// rarely ends in a plan that fits.
+/// Steps of more instructions are planned with fewer knobs and without a second
+/// pass: a part of the work rarely ends in a plan that fits.
 inline constexpr size_t kManyKernels = 100'000;
 
 } // namespace tmc::planning

@@ -42,7 +42,8 @@ public:
       : problem(problem), options(options), smaller(smaller),
         amounts(options.coarse ? kCoarse : kFull),
         isSmall(double(problem.instructions.size()) <=
-                double(kFewKernels) * options.effort.leastPercent) {}
+                double(kFewKernels) * options.effort.leastPercent),
+        isLarge(problem.instructions.size() > kManyKernels) {}
 
   absl::StatusOr<Plan> run() {
     auto start = std::chrono::steady_clock::now();
@@ -194,7 +195,7 @@ private:
         knobs.walks ? part : std::max<int64_t>(1, part / kPricesShare));
     how.budgetBytes = budget < 0 ? -1 : std::max<int64_t>(0, budget - keptFree);
     how.wantBound = how.wantCases = false;
-    how.wantSmallest = isThorough();
+    how.wantSmallest = isThorough() && (!isLarge || std::isinf(knobs.price));
     if (isFar && part == amounts.modesPart) // Modes are compared by one plan
                                             // each.
       how.expensive = Expensive::Free;
@@ -323,7 +324,7 @@ private:
     moveOn(loads, now, least);
     tryKnobsOf(now);
     isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
-            isAbove(kFarPart);
+            !isLarge && isAbove(kFarPart);
     if (isFar) {
       chooseOne(now, least);
       moveOn(loads, now, least);
@@ -456,7 +457,7 @@ private:
   const SolveOptions &options;
   std::vector<MovedPlan> &smaller;
   const Amounts amounts;
-  const bool isSmall;
+  const bool isSmall, isLarge;
   UpdateGroups groups;
   Plan best;
   absl::Status failure;        // The first error of a choice.
