@@ -193,6 +193,8 @@ private:
     how.seed = options.seed;
     how.effort = options.effort.part(
         knobs.walks ? part : std::max<int64_t>(1, part / kPricesShare));
+    if (isLarge && std::isinf(knobs.price))
+      how.effort.mostWork = 0; // Less than all of it finds nothing.
     how.budgetBytes = budget < 0 ? -1 : std::max<int64_t>(0, budget - keptFree);
     how.wantBound = how.wantCases = false;
     how.wantSmallest = isThorough() && (!isLarge || std::isinf(knobs.price));
