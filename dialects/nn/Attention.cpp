@@ -271,13 +271,15 @@ static KernelCall attentionKernel(OpTy op, ArrayRef<MemRefType> inputs,
   return call;
 }
 
-/// The library's kernel. It has the operands before the mask alone, which
-/// whyNotByCudnn makes sure of.
+/// The library's kernel. It has the operands before the mask alone. The
+/// runtime refuses what its parameters say of others; they don't say all of
+/// groups and prefixes.
 template <typename Kernel, typename OpTy>
 static KernelCall cudnnKernel(OpTy op, ArrayRef<MemRefType> inputs,
                               unsigned maskIndex) {
   const AttentionParams p = attentionParams(op, inputs);
   auto call = KernelCall::of<Kernel>(op->getContext(), p, Backend::Cuda);
+  call.supported &= !op.getGroups() && !op.getPrefix();
   call.products = p.type;
   for (unsigned i = 0; i < maskIndex; ++i)
     call.ins.push_back(i);
