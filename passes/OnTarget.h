@@ -52,6 +52,8 @@ std::unique_ptr<mlir::Pass> createPrecision(PrecisionOptions options,
                                             PassTarget target);
 std::unique_ptr<mlir::Pass> createRoundAsRead(RoundAsReadOptions options,
                                               PassTarget target);
+std::unique_ptr<mlir::Pass>
+createChooseAttention(ChooseAttentionOptions options, PassTarget target);
 std::unique_ptr<mlir::Pass> createVerifyKernels(VerifyKernelsOptions options,
                                                 PassTarget target);
 std::unique_ptr<mlir::Pass> createLower(LowerOptions options,

@@ -424,6 +424,36 @@ def VerifyKernels : Pass<"tmc-verify-kernels"> {
   ];
 }
 
+def ChooseAttention : Pass<"tmc-choose-attention"> {
+  let summary = "choose between own attention and cuDNN's";
+  let description = [{
+    For a card, marks the attentions and gradients of attention that cuDNN
+    computes. `attention` is `own` (none), `cudnn` (all that it can compute), or
+    `auto`: those of which the target knows a measured time by cuDNN that is less
+    than the own kernel's. The decision depends on the op's shape and type and on
+    the target, never on the budget. A remark of the category `attention` says why
+    an op stays own.
+
+    Before:
+
+    ```mlir
+    %o, %l = nn.attention %q, %k, %v {causal, scale = 0.125} : (tensor<2x64x4x64xbf16>, tensor<2x64x4x64xbf16>, tensor<2x64x4x64xbf16>) -> (tensor<2x64x4x64xbf16>, tensor<2x4x64xf32>)
+    ```
+
+    After:
+
+    ```mlir
+    %o, %l = nn.attention %q, %k, %v {causal, nn.cudnn, scale = 0.125} : (tensor<2x64x4x64xbf16>, tensor<2x64x4x64xbf16>, tensor<2x64x4x64xbf16>) -> (tensor<2x64x4x64xbf16>, tensor<2x4x64xf32>)
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the step is compiled for">,
+    Option<"attention", "attention", "std::string", /*default=*/"\"auto\"",
+           "auto, own or cudnn">,
+  ];
+}
+
 def Peel : Pass<"tmc-peel", "::tmc::train::StepOp"> {
   let summary = "give the last micro-batch a list of its own";
   let description = [{

@@ -21,4 +21,8 @@ config.substitutions.append(("%tmc", os.path.join(build, "bin", "tmc")))
 with open(os.path.join(build, "CMakeCache.txt")) as cache:
     if "TMC_SANITIZE:BOOL=ON" in cache.read():
         config.available_features.add("sanitized")
+# Whether tmc was built with graphs of cuDNN.
+with open(os.path.join(build, "driver", "pipeline", "Config.h")) as header:
+    if '#define TMC_CUDNN_FRONTEND ""' not in header.read():
+        config.available_features.add("cudnn-frontend")
 config.substitutions.append(("%build", os.path.abspath(build)))

@@ -120,6 +120,14 @@ struct ModelFlags {
                "                          (each step) or auto (default: the "
                "faster within the budget)"),
       TMC_MODEL_FLAG};
+  cl::opt<std::string> attention{
+      "attention", cl::init("auto"), cl::value_desc("HOW"),
+      cl::desc("whose kernels compute attention on cards: own, cudnn (the own\n"
+               "                          ones where cuDNN can't) or auto "
+               "(default: own, but where the\n"
+               "                          target has a measured time by cuDNN "
+               "that is less)"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),
       cl::desc(
@@ -345,6 +353,13 @@ Expected<void> ModelFlags::readProgram(CompileOptions &options) {
   if (!copies)
     return std::move(copies.failure());
   options.narrowCopies = *copies;
+  static constexpr std::pair<const char *, const char *> kAttention[] = {
+      {"auto", "auto"}, {"own", "own"}, {"cudnn", "cudnn"}};
+  Expected<const char *> kernels =
+      meaningOf("attention", attention, kAttention, "auto, own, cudnn");
+  if (!kernels)
+    return std::move(kernels.failure());
+  options.attention = *kernels;
   for (auto [lever, flag, value] :
        llvm::zip(leverTable(), levers, options.levers.values)) {
     Expected<LeverValue> read = lever.parse(*flag);

@@ -40,6 +40,7 @@ CLASSES = {
     "BatchNorm": ["bytes<=134217728", ""],
 }
 CLASSES["AttentionGrad"] = CLASSES["Attention"]
+CLASSES["CudnnAttention"] = CLASSES["CudnnAttentionGrad"] = ["headDim<=64", ""]
 CLASSES["BatchNormGrad"] = CLASSES["BatchNorm"]
 WAVES = {"Matmul"}
 # What a family without a class of its own costs, by type: as products do, or as
@@ -64,7 +65,8 @@ def value_text(text):
 
 def products_of(family, fields):
     kind = fields.get("lhs") or fields.get("type")
-    if family not in ("Matmul", "Attention", "AttentionGrad", "Conv", "ConvGradInput", "ConvGradFilter"):
+    if family not in ("Matmul", "Attention", "AttentionGrad", "CudnnAttention", "CudnnAttentionGrad", "Conv",
+                      "ConvGradInput", "ConvGradFilter"):
         return "f32"
     if kind in ("BF16", "F16"):
         return "16-bit"

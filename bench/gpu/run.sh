@@ -121,6 +121,15 @@ if [ "$dnn" ] && [ "$nvcc" ] &&
    ! "$nvcc" "${includes[@]}" -x cu -E - <<< '#include <cudnn.h>' > /dev/null 2>&1; then
   dnn=
 fi
+# So does the header of its frontend for attention, which also wants the compiler of kernels.
+frontend= nvrtc=
+if [ "$dnn" ] && [ "$nvcc" ]; then
+  nvrtc=$(library nvrtc)
+  while read -r folder; do
+    if [ "$nvrtc" ] && [ -f "$folder/cudnn_frontend.h" ]; then frontend=$folder; break; fi
+  done < <("$python" -c 'import sys; print("\n".join(p + "/include" for p in sys.path if p))' 2> /dev/null)
+fi
+if [ "$frontend" ]; then includes+=(-isystem "$frontend"); else nvrtc=; fi
 
 # --- building -----------------------------------------------------------------------------
 targets=()
@@ -129,6 +138,7 @@ for a in ${arch:-sm_80 sm_90}; do
 done
 flags=(-std=c++20 -O3 -fmad=false --expt-relaxed-constexpr "${targets[@]}" -Xcompiler -fPIC)
 [ "$dnn" ] || flags+=(-DTMC_WITHOUT_CUDNN)
+[ -z "$frontend" ] || flags+=(-DTMC_CUDNN_FRONTEND)
 if [ -z "$tools" ] && [ "$nvcc" ]; then
   [ "$lt" ] || fail "no cuBLASLt beside '$nvcc' or in the system"
   # A command of its own, so that xargs can run several.
@@ -144,12 +154,12 @@ if [ -z "$tools" ] && [ "$nvcc" ]; then
     printf 'library) object=$1 out=$2; shift 2; exec'
     printf ' %q' "$nvcc" "${targets[@]}" -shared
     echo ' "$object" -o "$out" -Xlinker --undefined=tmc_step_create "$@" \'
-    printf ' %q' -Xlinker --as-needed "$lt" ${dnn:+"$dnn"} -lpthread
+    printf ' %q' -Xlinker --as-needed "$lt" ${dnn:+"$dnn"} ${nvrtc:+"$nvrtc"} -lpthread
     echo ';;'
     printf 'program) object=$1 out=$2; shift 2; exec'
     printf ' %q' "$nvcc" "${targets[@]}"
     echo ' "$object" -o "$out" "$@" \'
-    printf ' %q' -Xlinker --as-needed "$lt" ${dnn:+"$dnn"} -lpthread
+    printf ' %q' -Xlinker --as-needed "$lt" ${dnn:+"$dnn"} ${nvrtc:+"$nvrtc"} -lpthread
     echo ';; esac'
   } > "$tools"
   chmod +x "$tools"
@@ -167,7 +177,7 @@ runtime_stamp="$runtime_sources $(echo "${flags[*]} ${dnn:+cudnn}" | digest)"
 current() { [ -f "$1/stamp" ] && [ "$(cat "$1/stamp")" = "$2" ]; }
 
 if [ "$tools" ] && ! current "$work/runtime" "$runtime_stamp"; then
-  echo "== runtime (${arch:-sm_80, sm_90}${dnn:+, cuDNN})"
+  echo "== runtime (${arch:-sm_80, sm_90}${dnn:+, cuDNN}${frontend:+ and its frontend})"
   begin=$SECONDS
   rm -f "$work"/runtime/*.o "$work"/runtime/*.a
   "$tools" runtime "$work/runtime" || sources | while read -r kind source; do

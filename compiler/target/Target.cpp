@@ -225,7 +225,43 @@ static void judge(const Target &target, const KernelClass *its,
   price.least = std::llround(least), price.most = std::llround(most);
 }
 
+/// Whether the target has a time of this kernel, or a rate of its family.
+static bool knows(const Target &target, const KernelWork &work) {
+  auto family = target.families.find(work.family);
+  return (!work.object.empty() && target.ownSeconds.contains(work.object)) ||
+         (family != target.families.end() &&
+          family->second.contains(work.products)) ||
+         absl::c_any_of(target.classes, [&](const KernelClass &each) {
+           return each.family == work.family && each.holds(work);
+         });
+}
+
+/// The kernel of this backend in whose place one of a library stands, which has
+/// its name and parameters behind the library's name ("CudnnAttention"); none
+/// for other kernels.
+static std::optional<KernelWork> ownInPlaceOf(const KernelWork &work) {
+  constexpr llvm::StringLiteral kLibrary = "Cudnn";
+  if (!llvm::StringRef(work.family).starts_with(kLibrary))
+    return std::nullopt;
+  KernelWork own = work;
+  own.family.erase(0, kLibrary.size());
+  if (llvm::StringRef(own.object).starts_with(kLibrary))
+    own.object.erase(0, kLibrary.size());
+  return own;
+}
+
 Price Target::price(const KernelWork &work) const {
+  // Nobody measured the library's kernel: it is taken for as fast as ours.
+  if (std::optional<KernelWork> own = ownInPlaceOf(work);
+      own && !knows(*this, work)) {
+    Price price = this->price(*own);
+    if (price.source < PriceSource::Scaled) {
+      price.source = PriceSource::Scaled;
+      judge(*this, nullptr, rooflineOf(own->family, own->products), *own,
+            price);
+    }
+    return price;
+  }
   Price price;
   const Roofline &roofline = rooflineOf(work.family, work.products);
   const KernelClass *its = nullptr;

@@ -1,10 +1,14 @@
 // Attention.cpp - nn.attention and its gradient.
 
 #include "dialects/nn/AttentionFill.h"
+#include "dialects/nn/AttentionLibrary.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
 #include "runtime/kernels/Attention.h"
+#include "runtime/kernels/CudnnAttention.h"
+
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <array>
 
@@ -267,6 +271,48 @@ static KernelCall attentionKernel(OpTy op, ArrayRef<MemRefType> inputs,
   return call;
 }
 
+/// The library's kernel. It has the operands before the mask alone. The
+/// runtime refuses what its parameters say of others; they don't say all of
+/// groups and prefixes.
+template <typename Kernel, typename OpTy>
+static KernelCall cudnnKernel(OpTy op, ArrayRef<MemRefType> inputs,
+                              unsigned maskIndex) {
+  const AttentionParams p = attentionParams(op, inputs);
+  auto call = KernelCall::of<Kernel>(op->getContext(), p, Backend::Cuda);
+  call.supported &= !op.getGroups() && !op.getPrefix();
+  call.products = p.type;
+  for (unsigned i = 0; i < maskIndex; ++i)
+    call.ins.push_back(i);
+  return call;
+}
+
+template <typename OpTy>
+static std::string whyNot(OpTy op, ArrayRef<MemRefType> layouts,
+                          int capability) {
+  if (op.getGroups() || op.getPrefix())
+    return "groups of keys and prefixes aren't given to it";
+  // Views may begin anywhere in a buffer, whose own address is aligned.
+  for (MemRefType layout : layouts.take_front(3)) {
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    if (!layout || failed(layout.getStridesAndOffset(strides, offset)) ||
+        ShapedType::isDynamic(offset) || offset % kCudnnStrideElements != 0)
+      return "q, k or v begins at no multiple of 16 bytes";
+  }
+  const char *why = whyNotCudnn(
+      attentionParams(op, layouts),
+      /*isGradient=*/!std::is_same_v<OpTy, AttentionOp>, capability);
+  return why ? why : "";
+}
+
+std::string tmc::nn::whyNotByCudnn(Operation *op, ArrayRef<MemRefType> layouts,
+                                   int capability) {
+  return llvm::TypeSwitch<Operation *, std::string>(op)
+      .Case<AttentionOp, AttentionGradOp, PackedAttentionGradOp>(
+          [&](auto each) { return whyNot(each, layouts, capability); })
+      .Default([](Operation *) { return "it is no attention"; });
+}
+
 //===----------------------------------------------------------------------===//
 // nn.attention
 //===----------------------------------------------------------------------===//
@@ -316,6 +362,8 @@ bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
+  if (backend == Backend::Cuda && isByCudnn(*this))
+    return cudnnKernel<CudnnAttention>(*this, inputs, 3);
   KernelCall call = attentionKernel<Attention>(*this, inputs, 3, backend);
   // Tensor cores get exact probabilities as two bf16 numbers
   // (runtime/cuda/TensorTile.h).
@@ -372,6 +420,12 @@ bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 template <typename OpTy>
 static KernelCall gradKernel(OpTy op, ArrayRef<MemRefType> inputs,
                              Backend backend) {
+  if (backend == Backend::Cuda && isByCudnn(op)) {
+    KernelCall call = cudnnKernel<CudnnAttentionGrad>(op, inputs, 6);
+    // As the own kernels', whose rates are its own until somebody measures it.
+    call.flops = gradFlops(op, 7);
+    return call;
+  }
   KernelCall call = attentionKernel<AttentionGrad>(op, inputs, 6, backend);
   if (backend != Backend::Cuda)
     return call;

@@ -245,6 +245,9 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createFuse());
     pm.addPass(createCopyViews());
+    if (device.backend == Backend::Cuda)
+      pm.addPass(createChooseAttention(
+          {options.target, candidate.forward.attention}, device));
     pm.addPass(createVerifyKernels({options.target}, device));
   };
   TMC_TRY(runPasses(*form.module, Phase::Shape, build, options, device,

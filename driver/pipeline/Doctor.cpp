@@ -147,6 +147,19 @@ Finding examineProcessor(const tmc::Expected<Installation> &installation,
   return finding;
 }
 
+/// The headers by which graphs of cuDNN are made, as they were when tmc was
+/// built.
+Finding examineFrontend() {
+  if (StringRef(TMC_CUDNN_FRONTEND).empty())
+    return {Finding::Fact, "cuDNN frontend",
+            "none where tmc was built; --attention=cudnn is refused",
+            "pip install nvidia-cudnn-frontend, and build tmc again"};
+  return {Finding::Good, "cuDNN frontend",
+          TMC_CUDNN_FRONTEND ", built with cuDNN " TMC_CUDNN
+                             ", for --attention=cudnn",
+          ""};
+}
+
 /// Tries to compile a step's first line, and to link the libraries of a step.
 std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
   bool cuda = backend == Backend::Cuda;
@@ -219,6 +232,8 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
                             linked ? "" : library.fix});
       }
   }
+  if (cuda)
+    findings.push_back(examineFrontend());
   findings.insert(findings.begin(), {tool, runtime});
   if (!cuda)
     findings.push_back(examineProcessor(installation, target));

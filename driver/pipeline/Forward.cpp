@@ -219,7 +219,11 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
       algorithmsOf(options, *device);
   if (!algorithms)
     return std::move(algorithms.failure());
+  Expected<std::string> attention = attentionOf(options, *device);
+  if (!attention)
+    return std::move(attention.failure());
   Forward forward;
+  forward.attention = std::move(*attention);
   forward.model = llvm::sys::path::stem(options.model).str();
   forward.device = *device;
   forward.algorithms = std::move(*algorithms);

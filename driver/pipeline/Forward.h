@@ -30,6 +30,7 @@ namespace tmc {
 struct Forward {
   std::string model; // Its file's name, without directory and extension.
   Target device;
+  std::string attention = "own"; // Or auto or cudnn; own if tmc lacks cuDNN.
   std::optional<AlgorithmFile> algorithms; // For products on the device.
   std::string bytecode;                    // @forward.
   /// The model's parameters and states, in the order of the step's arguments.

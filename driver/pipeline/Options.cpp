@@ -1,5 +1,6 @@
 #include "driver/pipeline/Options.h"
 
+#include "driver/pipeline/Config.h"
 #include "frontends/SafeFile.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -87,6 +88,24 @@ Expected<Target> tmc::targetOf(const CompileOptions &options) {
           .note("the trainer's --profile=FILE writes one");
   }
   return target;
+}
+
+Expected<std::string> tmc::attentionOf(const CompileOptions &options,
+                                       const Target &target) {
+  const bool isThere = llvm::StringRef(TMC_CUDNN_FRONTEND) != "";
+  if (options.attention != "cudnn")
+    return isThere ? options.attention : std::string("own");
+  if (target.backend != Backend::Cuda)
+    return Failure::usage(
+        "--attention=cudnn is for targets of cuda, not for '" + target.name +
+        "'");
+  if (!isThere)
+    return Failure::unsupported(
+               "this tmc was built without cuDNN or without the headers of its "
+               "frontend, which --attention=cudnn needs")
+        .note("pip install nvidia-cudnn-frontend and build again, or compile "
+              "with --attention=own");
+  return options.attention;
 }
 
 Expected<std::optional<AlgorithmFile>>

@@ -73,6 +73,9 @@ struct CompileOptions {
   LeverSetting levers;
   std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
+  /// auto, own or cudnn: the kernels of attention on cards
+  /// (passes/ChooseAttention.cpp).
+  std::string attention = "auto";
   std::vector<std::string> freeze;
   std::optional<LoraSpec> lora;     // None: the parameters are trained.
   std::vector<std::string> train;   // With lora: trained whole, as globs.
@@ -119,6 +122,10 @@ Expected<int64_t> parseSize(const std::string &text);
 Expected<Target> targetNamed(const std::string &text);
 /// The target that the options name, with the prices that they name.
 Expected<Target> targetOf(const CompileOptions &options);
+/// The kernels of attention that the options name for this target, own if tmc
+/// was built without cuDNN's graphs. Fails on cudnn where it can't be.
+Expected<std::string> attentionOf(const CompileOptions &options,
+                                  const Target &target);
 /// The table of products' algorithms that the options name; none: they don't.
 Expected<std::optional<AlgorithmFile>>
 algorithmsOf(const CompileOptions &options, const Target &target);

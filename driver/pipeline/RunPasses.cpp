@@ -114,7 +114,10 @@ Expected<void> tmc::runPasses(ModuleOp module, Phase phase,
   Reproducer reproducer(pm, [&] { return !collector.fault; });
   collector.isOver = [&] { return reproducer.hasFailed(); };
   bool done = succeeded(pm.run(module));
-  llvm::append_range(warnings, collector.warnings);
+  // Programs of several forms say the same.
+  for (std::string &warning : collector.warnings)
+    if (!llvm::is_contained(warnings, warning))
+      warnings.push_back(std::move(warning));
   if (done)
     return {};
   return collector.failure(phase, [&] { return reproducer.write(); });

@@ -7,6 +7,7 @@
 #include "runtime/kernels/BatchStatistics.h"
 #include "runtime/kernels/Conv.h"
 #include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/CudnnAttention.h"
 #include "runtime/kernels/Dequantize.h"
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Matmul.h"

@@ -13,5 +13,5 @@ log=$out/${out##*-}.ptxas
 "$root/tools/cmake/logged.sh" "$log" "$nvcc" $flags -Xptxas -v --expt-relaxed-constexpr -I "$root" \
   -c "$out/step.cu" -o "$out/step.o"
 "$nvcc" "$out/step.o" -o "$out/train" "$libraries/libtmc-trainer.a" \
-  "$libraries/libtmc-runtime-cuda.a" -Xlinker --as-needed -lcublasLt -lcudnn
+  "$libraries/libtmc-runtime-cuda.a" -Xlinker --as-needed -lcublasLt -lcudnn -lnvrtc
 "$out/train" --help > /dev/null

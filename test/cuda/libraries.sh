@@ -7,7 +7,7 @@
 set -euo pipefail
 tmc=$1 root=$2 out=$3 python=$4
 rm -rf "$out"
-mkdir -p "$out"/{toolkit/bin,bin,empty,wheels/nvidia/{cublas,cudnn}/{lib,include},half/nvidia/cublas/lib}
+mkdir -p "$out"/{toolkit/bin,bin,empty,wheels/nvidia/{cublas,cudnn}/{lib,include},half/nvidia/cublas/lib,front/include}
 out=$(cd "$out" && pwd)
 fail() { echo "error: $1" >&2; exit 1; }
 echo '# no cases' > "$out/cases.txt"
@@ -71,6 +71,7 @@ grep -q "$out/wheels/nvidia/cublas/lib:$out/wheels/nvidia/cudnn/lib" "$out/searc
 rm -r "$out/work"
 run "$out/half" "$compiler" --compile-only || { cat "$out/log" >&2; fail "with wheels without cuDNN"; }
 calls "$out/half/nvidia/cublas/lib/libcublasLt.so.13"
+never TMC_CUDNN_FRONTEND
 calls "TMC_WITHOUT_CUDNN .*-c .*Conv.cu"
 never libcudnn
 rm -r "$out/work"
@@ -78,6 +79,17 @@ run "$out/wheels" "$compiler" --compile-only --without-cudnn || { cat "$out/log"
 calls "$out/wheels/nvidia/cublas/lib/libcublasLt.so.13"
 calls TMC_WITHOUT_CUDNN
 never libcudnn
+rm -r "$out/work"
+# The frontend's header, in a folder of packages. Without nvrtc, which it calls, it counts for nothing.
+touch "$out/front/include/cudnn_frontend.h"
+run "$out/wheels:$out/front" "$compiler" --compile-only || { cat "$out/log" >&2; fail "without nvrtc"; }
+never TMC_CUDNN_FRONTEND
+rm -r "$out/work"
+mkdir -p "$out/toolkit/lib64" && touch "$out/toolkit/lib64/libnvrtc.so"
+run "$out/wheels:$out/front" "$compiler" --compile-only || { cat "$out/log" >&2; fail "with the frontend"; }
+calls "TMC_CUDNN_FRONTEND .*-isystem $out/front/include .*-c .*CudnnGraph.cpp"
+calls "$out/wheels/nvidia/cudnn/lib/libcudnn.so.9 $out/toolkit/lib64/libnvrtc.so"
+rm "$out/toolkit/lib64/libnvrtc.so"
 ! run "$out/empty" "$compiler" --compile-only || fail "without cuBLASLt"
 grep -q "error: no cuBLASLt beside" "$out/log" || { cat "$out/log" >&2; fail "no word of cuBLASLt"; }
-echo "wheels, carried, wheels without cuDNN, --without-cudnn, nothing"
+echo "wheels, carried, wheels without cuDNN, --without-cudnn, the frontend, nothing"

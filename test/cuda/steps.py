@@ -16,7 +16,8 @@ have the same bits with graphs and without.
 Those of NARROW are compiled in TF32, 16 and 8 bits, too. What such a step is worth the interpreter says, which
 rounds at the same points (`tmc verify`); bits are compared as those of the others. It isn't asked of those
 of UNDECIDED: delayed scales follow the largest number of a tensor, and where attention in bf16 rounds that
-one to its neighbour, all codes differ. One step has its frozen parameters in codes.
+one to its neighbour, all codes differ. One step has its frozen parameters in codes. In one cuDNN computes
+attention, by its stand-in, unless TMC was built without cuDNN's frontend.
 
 Those of COPIES are trained in both forms of a step in 16 bits: updates keep the copies that products
 read, or casts make them. Checkpoints after COPY_STEPS steps are the same to the byte, also with a tight
@@ -65,7 +66,8 @@ GOLDEN = os.path.join(ROOT, "test", "golden")
 sys.path.insert(0, GOLDEN)
 
 TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "gpt2-tiny, fp8:delayed", "resnet-tiny", "unet-tiny"]
-NARROW = {"gpt2-tiny": ["tf32", "bf16", "fp16", "fp8:delayed", "fp8:block", "bf16 --freeze=*.h.* --base=nf4,*c_fc*=int8"],
+NARROW = {"gpt2-tiny": ["tf32", "bf16", "fp16", "fp8:delayed", "fp8:block", "bf16 --freeze=*.h.* --base=nf4,*c_fc*=int8",
+                        "bf16 --attention=cudnn"],
           "llama-tiny": ["bf16"],
           "mlp-small": ["fp8", "fp8:block", "fp8:delayed"], "unet-tiny": ["bf16"]}
 UNDECIDED = ["gpt2-tiny, fp8:delayed"]  # By the interpreter.
@@ -307,8 +309,14 @@ def check_model(options, scratch, path, precision):
         # The interpreter doesn't round probabilities of attention, and small models can't tell that from a fault.
         compared = loose
         with open(os.path.join(loose, "step.cu")) as file:
-            has_attention = ".kvHeads = " in file.read()
-        if has_attention:
+            text = file.read()
+        has_attention = ".kvHeads = " in text
+        # The stand-in of cuDNN doesn't round them either.
+        by_cudnn = "--attention=cudnn" in precision
+        if by_cudnn:
+            kernels = sorted(set(re.findall(r"^  (\w*Attention\w*) ", text, re.M)))
+            report(f"{name}: kernels", kernels == ["CudnnAttention", "CudnnAttentionGrad"], str(kernels))
+        if has_attention and not by_cudnn:
             compared = os.path.join(scratch, f"{stem}-exact")
             word, *flags = precision.split(" ")
             try:
@@ -528,6 +536,11 @@ def main():
         return one(*(options.one or options.bits), compares=bool(options.one))
     options.seeds = options.seeds or (FULL_SEEDS if options.full else SEEDS)
     counts = {True: 0, False: 0}
+    asked = [options.tmc, "plan", os.path.join(ROOT, "examples", "mlp.onnx"), "--batch=1", "--target=cuda:sm_90"]
+    if run([*asked, "--attention=cudnn"]).returncode and run(asked).returncode == 0:
+        print("SKIP: --attention=cudnn, which this tmc was built without", flush=True)
+        for name, forms in NARROW.items():
+            NARROW[name] = [form for form in forms if "--attention=cudnn" not in form]
 
     def report(name, good, text):
         counts[bool(good)] += 1

@@ -16,11 +16,47 @@ find_path(TMC_CUDA_INCLUDE cublasLt.h HINTS ENV CUDA_HOME
 # Without cuDNN the backend has plain convolutions only.
 find_path(TMC_CUDNN_INCLUDE cudnn.h HINTS ${TMC_CUDA_INCLUDE} ENV CUDA_HOME
   PATH_SUFFIXES include)
-mark_as_advanced(TMC_NVCC TMC_CUDA_INCLUDE TMC_CUDNN_INCLUDE)
+# Graphs of cuDNN take its header-only frontend (PyPI's nvidia-cudnn-frontend, which has
+# its headers beside the packages of this Python). Without it attention has own kernels only.
+set(packages)
+if(Python3_EXECUTABLE)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c
+    "import sysconfig; print(sysconfig.get_path('platlib'))"
+    OUTPUT_VARIABLE packages OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+find_path(TMC_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${TMC_CUDA_INCLUDE}
+  ${packages}/include ENV CUDNN_FRONTEND_HOME PATH_SUFFIXES include)
+mark_as_advanced(TMC_NVCC TMC_CUDA_INCLUDE TMC_CUDNN_INCLUDE TMC_CUDNN_FRONTEND_INCLUDE)
+# "9.19.0", from lines as "#define CUDNN_MAJOR 9".
+function(tmc_header_version variable header major minor patch)
+  set(numbers)
+  foreach(part ${major} ${minor} ${patch})
+    file(STRINGS ${header} line REGEX "#define +${part} +[0-9]+")
+    string(REGEX REPLACE ".* ([0-9]+).*" "\\1" number "${line}")
+    list(APPEND numbers ${number})
+  endforeach()
+  list(JOIN numbers "." version)
+  set(${variable} ${version} PARENT_SCOPE)
+endfunction()
+set(TMC_CUDNN_VERSION)
+set(TMC_CUDNN_FRONTEND)
+if(EXISTS ${TMC_CUDNN_INCLUDE}/cudnn_version.h)
+  tmc_header_version(TMC_CUDNN_VERSION ${TMC_CUDNN_INCLUDE}/cudnn_version.h
+    CUDNN_MAJOR CUDNN_MINOR CUDNN_PATCHLEVEL)
+  if(EXISTS ${TMC_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend_version.h)
+    tmc_header_version(TMC_CUDNN_FRONTEND
+      ${TMC_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend_version.h
+      CUDNN_FRONTEND_MAJOR_VERSION CUDNN_FRONTEND_MINOR_VERSION
+      CUDNN_FRONTEND_PATCH_VERSION)
+  endif()
+endif()
 # A step without convolutions doesn't ask for cuDNN where it runs.
 set(TMC_CUDA_LIBRARIES "-Xlinker --as-needed -lcublasLt")
 if(TMC_CUDNN_INCLUDE)
   string(APPEND TMC_CUDA_LIBRARIES " -lcudnn")
+endif()
+if(TMC_CUDNN_FRONTEND)
+  string(APPEND TMC_CUDA_LIBRARIES " -lnvrtc") # of the frontend
 endif()
 # Older compilers than 12 don't know C++20.
 set(version 0)

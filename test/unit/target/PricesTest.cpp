@@ -145,6 +145,53 @@ TEST(Prices, TheBestKnownSourceCounts) {
 }
 
 /// The interval holds the price, and is narrower the better the source is.
+TEST(Prices, ALibrarysKernelCostsAsMuchAsOurs) {
+  Target target;
+  target.rooflines[ProductType::F32] = {0, 1e12, 1e12};
+  KernelClass own;
+  own.family = "Attention";
+  own.where = "products=16-bit headDim<=64";
+  own.roofline = {1e-6, 1e12, 1e18};
+  own.version = kernelVersion("Attention");
+  KernelClass any; // What holds for all families doesn't hold for this one.
+  any.family = "*";
+  any.roofline = {1, 1e12, 1e18};
+  target.classes = {own, any};
+  KernelWork work;
+  work.products = ProductType::Bits16;
+  work.flops = 4000000;
+  work.family = "Attention";
+  work.object = "Attention type=BF16 headDim=64";
+  KernelWork its = work;
+  its.family = "CudnnAttention";
+  its.object = "CudnnAttention type=BF16 headDim=64";
+  // 1 us + 4e6 / 1e12 s. Nobody has measured the library's.
+  EXPECT_EQ(target.price(work).picoseconds, 5000000);
+  EXPECT_EQ(sourceOf(target, work), PriceSource::Class);
+  EXPECT_EQ(target.price(its).picoseconds, 5000000);
+  EXPECT_EQ(sourceOf(target, its), PriceSource::Scaled);
+  EXPECT_EQ(target.price(its).most, 7500000); // half as much again
+  // Our own time of this kernel, in place of the class.
+  target.ownSeconds[work.object] = 3e-6;
+  EXPECT_EQ(sourceOf(target, work), PriceSource::Measured);
+  EXPECT_EQ(target.price(its).picoseconds, 3000000);
+  EXPECT_EQ(sourceOf(target, its), PriceSource::Scaled);
+  // A class of the library's own.
+  KernelClass library = own;
+  library.family = "CudnnAttention";
+  library.roofline = {1e-6, 4e12, 1e18};
+  library.version = kernelVersion("CudnnAttention");
+  EXPECT_FALSE(library.version.empty());
+  target.classes.insert(target.classes.begin(), library);
+  EXPECT_EQ(target.price(its).picoseconds, 2000000);
+  EXPECT_EQ(sourceOf(target, its), PriceSource::Class);
+  // And its own time.
+  target.ownSeconds[its.object] = 1e-6;
+  EXPECT_EQ(target.price(its).picoseconds, 1000000);
+  EXPECT_EQ(sourceOf(target, its), PriceSource::Measured);
+  EXPECT_EQ(target.price(work).picoseconds, 3000000);
+}
+
 TEST(Prices, LimitsSayHowMuchIsKnown) {
   Target target = *findTarget("cuda:h200");
   const KernelWork work = product(8192, 3072, 768);
