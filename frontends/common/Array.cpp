@@ -482,6 +482,17 @@ DenseElementsAttr tmc::frontend::attributeOf(const Array &array,
       values.push_back(value != 0);
     return DenseElementsAttr::get(type, ArrayRef<bool>(values));
   }
+  if (elementType == ElementType::BF16) {
+    // The elements are rounded already. Position tables of long contexts have
+    // millions, and every layer reads its own view.
+    std::vector<uint16_t> bits;
+    bits.reserve(size_t(array.size()));
+    for (double value : array.floats())
+      bits.push_back(uint16_t(llvm::bit_cast<uint32_t>(float(value)) >> 16));
+    return DenseElementsAttr::getFromRawBuffer(
+        type, ArrayRef(reinterpret_cast<const char *>(bits.data()),
+                       bits.size() * sizeof(uint16_t)));
+  }
   if (isFloat(elementType)) {
     SmallVector<APFloat> values;
     for (double value : array.floats()) {

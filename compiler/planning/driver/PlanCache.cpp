@@ -21,7 +21,7 @@ constexpr size_t kLarge = 1000;
 /// unit: in all, and for each instruction of a large step. Steps of some
 /// hundred to two thousand launches are done with 50 to 350 million.
 constexpr int64_t kSmallestWork = 600'000'000;
-constexpr int64_t kSmallestWorkEach = 300'000;
+constexpr int64_t kSmallestWorkEach = 600'000;
 
 /// Walks from the coarse plan, each with its own seed.
 constexpr size_t kWalks = 2;
@@ -177,7 +177,11 @@ absl::StatusOr<Plan> PlanCache::leastFitted() const {
                                     int64_t(stated.instructions.size()))) *
                 given.percent / 100);
   // An impossible budget makes the solver seek the smallest feasible one.
-  return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
+  absl::StatusOr<Plan> least =
+      fittedFor(std::max<int64_t>(impossible - 1, 0), how);
+  if (least.ok())
+    packHarder(*least, (least->peakBytes[0] + least->arenaBytes()) / 2);
+  return least;
 }
 
 absl::StatusOr<const Plan *> PlanCache::smallest() {

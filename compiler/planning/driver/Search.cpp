@@ -14,8 +14,9 @@ namespace {
 constexpr double kColdTemperature = 1; // From nothing: any move is possible.
 constexpr double kWarmTemperature = 0.06, kMildTemperature = 0.03;
 constexpr double kMoreTemperature = 0.1;
-/// Temperature of a walk that seeks any plan that fits.
-constexpr double kFrontierTemperature = 0.3;
+/// Temperature of a walk that seeks any plan that fits, and its penalty: there
+/// bytes count and time hardly does.
+constexpr double kFrontierTemperature = 2, kFrontierPenalty = 100;
 /// Every third walk is the warmer one.
 constexpr int kWarmEvery = 3;
 /// Growth of the penalty over a walk of a large problem.
@@ -54,7 +55,13 @@ constexpr int kWalksWithoutPlan = 2;
 /// The search for the smallest plan: each limit gets this part of the work, and
 /// construction this many rounds.
 constexpr int64_t kLimitPart = 12;
+/// The least of it by stage, at full effort: orders of large steps get little.
+constexpr int64_t kLimitWorkPerStage = 40'000;
 constexpr int kConstructRounds = 30;
+/// Near the smallest limits whole blocks return one after another.
+constexpr Reach kFar[] = {{}, {60, 1000, 4}, {60, 1000, 16}};
+/// A limit gets further walks while each halves the excess.
+constexpr int kMostWalksToLimit = 4;
 /// The most limits tried; within 1/500 of the memory a smaller plan isn't worth
 /// more work.
 constexpr int kMostLimits = 14;
@@ -242,11 +249,13 @@ void Search::walkOn(Schedule &schedule, int64_t provenCost, int64_t earlier,
 }
 
 RematPlan Search::annealFor(Schedule &schedule, int64_t amount,
-                            double temperature, double penaltyRamp) {
+                            double temperature, double penaltyRamp,
+                            double firstPenalty) {
   AnnealOptions anneals;
   anneals.work = amount;
   anneals.startTemperature = temperature;
   anneals.penaltyRamp = penaltyRamp;
+  anneals.firstPenalty = firstPenalty;
   anneals.switchesVariants = !options.without.has(Strategy::SwitchMove);
   if (repeats && repeats->count() > 0)
     anneals.repeats = &*repeats;
@@ -286,8 +295,37 @@ void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
   }
 }
 
+/// A plan within the schedule's limit by price, or else what is nearest to
+/// fitting: the nearest one by price, or `known`.
+RematPlan Search::constructFor(Schedule &schedule, int64_t amount,
+                               const RematPlan &known) {
+  restore(linear, schedule, known);
+  RematPlan nearest = rematPlanOf(linear, schedule);
+  int64_t excess = schedule.excess();
+  ConstructOptions constructs;
+  constructs.rounds = kConstructRounds;
+  constructs.work = amount;
+  constructs.stop = [this] { return stopped(); };
+  for (const Reach &reach : kFar) {
+    constructs.reach = reach;
+    RematPlan found = constructWithin(linear, schedule.limit(), stagePrices({}),
+                                      constructs, work);
+    if (found.feasible)
+      return found;
+    restore(linear, schedule, found);
+    if (schedule.excess() < excess) {
+      excess = schedule.excess();
+      nearest = std::move(found);
+    }
+  }
+  return nearest;
+}
+
 void Search::findFrontier(int64_t basePeak) {
-  int64_t amount = budgetWork / kLimitPart;
+  int64_t amount =
+      std::max(budgetWork / kLimitPart, int64_t(double(kLimitWorkPerStage) *
+                                                double(linear.stages.size()) *
+                                                options.effort.percent / 100));
   int64_t floor = impossible, ceiling = basePeak;
   Schedule schedule(linear, ceiling - linear.constantBytes);
   RematPlan best = rematPlanOf(linear, schedule);
@@ -305,7 +343,15 @@ void Search::findFrontier(int64_t basePeak) {
     keep(peak, segments);
   // Halve the distance to the impossible limit; after a failure, raise the
   // floor.
+  int64_t lowered = ceiling; // When the floor was lowered last.
   for (int i = 0; i < kMostLimits && !stopped(); ++i) {
+    bool isNear = ceiling - floor <= ceiling / kNearLimitPart;
+    if (isNear && !isSmall() && ceiling < lowered) {
+      // A walk of a large step that failed had little work. From the plan that
+      // is known now, it may succeed.
+      lowered = ceiling;
+      floor = impossible;
+    }
     int64_t target = floor + (ceiling - floor) / 2;
     if (target >= ceiling || ceiling - floor <= ceiling / kNearLimitPart)
       break;
@@ -314,18 +360,18 @@ void Search::findFrontier(int64_t basePeak) {
       break;
     }
     schedule.setLimit(target - linear.constantBytes);
-    ConstructOptions constructs;
-    constructs.rounds = kConstructRounds;
-    constructs.work = amount;
-    constructs.stop = [this] { return stopped(); };
-    RematPlan found = constructWithin(linear, target - linear.constantBytes,
-                                      stagePrices({}), constructs, work);
-    restore(linear, schedule, found.feasible ? found : best);
+    RematPlan found = constructFor(schedule, amount, best);
+    restore(linear, schedule, found);
     if (!found.feasible && has(Strategy::Beam))
       findByBeam(schedule, target, {}, found, /*wantAny=*/true);
-    if (!found.feasible)
-      found = annealFor(schedule, amount, kFrontierTemperature);
-    restore(linear, schedule, found);
+    for (int walks = 0; !found.feasible && walks < kMostWalksToLimit; ++walks) {
+      int64_t before = schedule.excess();
+      found = annealFor(schedule, amount, kFrontierTemperature,
+                        /*penaltyRamp=*/1, kFrontierPenalty);
+      restore(linear, schedule, found);
+      if (schedule.excess() > before / 2)
+        break;
+    }
     int64_t peak = schedule.peakBytes() + linear.constantBytes;
     if (!found.sequence.empty())
       peak = target;

@@ -99,13 +99,16 @@ private:
   void findByBeam(Schedule &schedule, int64_t liveBytes,
                   const std::vector<double> &prices, RematPlan &best,
                   bool wantAny = false);
+  RematPlan constructFor(Schedule &schedule, int64_t amount,
+                         const RematPlan &known);
   /// Returns the cost of the best plan before the last walks.
   int64_t walk(Schedule &schedule, int64_t provenCost,
                const std::optional<RematPlan> &given, Best &best);
   void walkOn(Schedule &schedule, int64_t provenCost, int64_t earlier,
               Best &best);
   RematPlan annealFor(Schedule &schedule, int64_t amount, double temperature,
-                      double penaltyRamp = 0);
+                      double penaltyRamp = 0,
+                      double firstPenalty = AnnealOptions().firstPenalty);
 
   const SolveOptions &options;
   Clock::time_point start;

@@ -8,11 +8,6 @@ using namespace tmc::planning;
 
 namespace {
 
-/// With a ramp, the first penalty as a part of `marginalPenalty`. It is low:
-/// many recomputations erased together exceed the limit at more moments than
-/// one alone.
-constexpr double kFirstPenalty = 0.05;
-
 /// Share of the moves that copy from one repeat to another. Most copies are
 /// refused: few moves per stage serve single recomputations better.
 constexpr double kMostCopies = 0.01;
@@ -425,7 +420,7 @@ void Annealer::run() {
   double firstPenalty = meanCost / meanBytes;
   if (options.penaltyRamp > 0)
     if (double marginal = marginalPenalty(); marginal > 0)
-      firstPenalty = marginal * kFirstPenalty;
+      firstPenalty = marginal * options.firstPenalty;
   double penalty = firstPenalty;
   int64_t startWork = schedule.work(), endWork = startWork + options.work;
   double temperature = options.startTemperature * meanCost;

@@ -29,6 +29,10 @@ struct AnnealOptions {
   double endTemperature = 0.001;
   /// If > 0: the penalty grows by this factor over the walk.
   double penaltyRamp = 0;
+  /// With a ramp: the first penalty, as a part of the value that giving up one
+  /// recomputation has at the start. By default it is low: many recomputations
+  /// erased together exceed the limit at more moments than one alone.
+  double firstPenalty = 0.05;
   /// Accepted steps after the best state before that state is copied as a plan.
   size_t longestJournal = 1 << 20;
   /// Also run instructions by variants other than the first.

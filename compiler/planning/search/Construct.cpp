@@ -20,8 +20,9 @@ constexpr double kLeastPrice = 1e-12;
 
 class Pass {
 public:
-  Pass(const LinearProblem &linear, const std::vector<double> &prices)
-      : linear(linear) {
+  Pass(const LinearProblem &linear, const std::vector<double> &prices,
+       const Reach &reach)
+      : linear(linear), reach(reach) {
     size_t n = linear.stages.size(), values = linear.bytes.size();
     upTo.assign(n + 1, 0);
     for (size_t k = 0; k < n; ++k)
@@ -33,10 +34,11 @@ public:
     for (size_t i = 0; i < timeline.instances.size(); ++i)
       instance[timeline.instances[i].value] = int32_t(i);
     nextUse.assign(values, 0);
-    ownCost.assign(values, std::numeric_limits<double>::infinity());
+    credit.assign(values, std::numeric_limits<double>::infinity());
     for (size_t v = 0; v < values; ++v)
       for (OpId o : linear.recomputes[v])
-        ownCost[v] = std::min(ownCost[v], double(linear.ops[o].cost));
+        credit[v] =
+            std::min(credit[v], reach.credit * double(linear.ops[o].cost));
   }
 
   std::vector<Schedule::Clone> run() {
@@ -62,10 +64,6 @@ public:
   int64_t allVisits = 0;
 
 private:
-  // Depth to which inputs of inputs are followed, and most values visited for
-  // one missing value: a block or two.
-  static constexpr int kMostDepth = 20;
-  static constexpr int32_t kMostVisits = 400;
   struct Memo {
     int32_t stage;
     double cost;
@@ -90,7 +88,7 @@ private:
     if (at == uses.size())
       return 0;
     return std::min(held(v, from, uses[at]),
-                    ownCost[v] * double(linear.stages[uses[at]].trips));
+                    credit[v] * double(linear.stages[uses[at]].trips));
   }
 
   const Memo &price(ValueId v, int32_t s, int depth) {
@@ -102,7 +100,7 @@ private:
     double best = held(v, last[v], s);
     OpId choice = kNone;
     m = {s, best, kNone}; // Also the result for a cycle of recipes.
-    if (best > 0 && depth < kMostDepth && ++visits < kMostVisits)
+    if (best > 0 && depth < reach.depth && ++visits < reach.visits)
       for (OpId o : linear.recomputes[v]) {
         const LinearOp &op = linear.ops[o];
         if (!op.mayRecomputeAt(s))
@@ -142,13 +140,14 @@ private:
   }
 
   const LinearProblem &linear;
+  const Reach &reach;
   std::vector<double> upTo;  // Prefix sums of prices.
   std::vector<int32_t> last; // Stage at which a value was last alive.
   std::vector<Memo> memo;
   Timeline timeline;             // With all values held.
   std::vector<int32_t> instance; // Per value: the latest, or kNone.
   std::vector<int32_t> nextUse;  // Per value, index into its uses.
-  std::vector<double> ownCost;
+  std::vector<double> credit;    // Per value: the most for its next use.
   std::vector<Schedule::Clone> clones;
   int32_t visits = 0;
 };
@@ -157,8 +156,9 @@ private:
 
 std::vector<Schedule::Clone>
 tmc::planning::construct(const LinearProblem &linear,
-                         const std::vector<double> &prices, int64_t &work) {
-  Pass pass(linear, prices);
+                         const std::vector<double> &prices, const Reach &reach,
+                         int64_t &work) {
+  Pass pass(linear, prices, reach);
   std::vector<Schedule::Clone> clones = pass.run();
   work += kVisitWork * pass.allVisits;
   return clones;
@@ -230,7 +230,8 @@ RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
   for (int round = 0; round < options.rounds; ++round) {
     if ((options.stop && options.stop()) || work > endWork)
       break;
-    std::vector<Schedule::Clone> clones = construct(linear, prices, work);
+    std::vector<Schedule::Clone> clones =
+        construct(linear, prices, options.reach, work);
     std::vector<int64_t> live = liveOf(linear, clones);
     work += kMomentWork *
             (int64_t(n) + edges + int64_t(clones.size()) * kCloneEdges);

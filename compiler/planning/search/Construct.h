@@ -24,11 +24,24 @@
 
 namespace tmc::planning {
 
+/// How far a pass looks from a value that isn't in memory.
+struct Reach {
+  /// Inputs of inputs, and values visited for one missing value: a block or
+  /// two.
+  int depth = 20;
+  int32_t visits = 400;
+  /// The next use of an input is credited with at most this many times the cost
+  /// of its own recipe. Near the smallest limits the inputs of that recipe are
+  /// away as well, so making the input again costs several times as much. With
+  /// a credit of 1 a block then never returns as a whole, at any price.
+  double credit = 1;
+};
+
 /// Recomputations chosen by `prices` (cost per byte, one per stage of
 /// `linear`).
 std::vector<Schedule::Clone> construct(const LinearProblem &linear,
                                        const std::vector<double> &prices,
-                                       int64_t &work);
+                                       const Reach &reach, int64_t &work);
 
 /// Live bytes per stage (maximum over its moments) of the schedule with these
 /// recomputations; all instructions run by their first recipe.
@@ -37,6 +50,7 @@ std::vector<int64_t> liveOf(const LinearProblem &linear,
 
 struct ConstructOptions {
   int rounds = 60;
+  Reach reach;
   int64_t work = 200'000'000; // Counted steps, about 1 ns each.
   std::function<bool()> stop;
 };

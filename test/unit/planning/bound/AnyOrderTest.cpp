@@ -96,6 +96,39 @@ TEST(AnyOrder, NeverAboveTheOptimum) {
               tally.budgets, tally.positive, tally.tight, tally.chains);
 }
 
+// Prices far below the largest round to 0 and leave the certificate, and chains
+// come from the moments that stay.
+TEST(AnyOrder, PricesThatRoundToNothing) {
+  int priced = 0;
+  const int64_t wanted = tmc::test::rounds(300, 2000);
+  for (uint64_t seed = 0; seed < uint64_t(wanted); ++seed) {
+    Random random(seed);
+    Problem p = randomLine(random, 14, 1);
+    // A byte of the first half of the line is worth some 2^50 times as much.
+    const size_t half = p.values.size() / 2;
+    for (size_t v = 0; v < p.values.size(); ++v)
+      if (v >= half && p.values[v].kind == ValueKind::Temporary)
+        p.values[v].bytes <<= 30;
+    for (Recipe &r : p.recipes)
+      if (!r.writes.empty() && size_t(r.writes[0]) < half)
+        r.cost <<= 20;
+    if (!check(p).ok())
+      continue;
+    const int64_t peak =
+        simulate(p, baseSolution(p))->peakBytes + p.reservedBytes;
+    for (double part : {0.9, 0.7, 0.5, 1e-9}) {
+      p.spaces[0].budgetBytes = int64_t(double(peak) * part);
+      absl::StatusOr<AnyOrderCertificate> found = proveAnyOrder(p);
+      ASSERT_TRUE(found.ok()) << found.status().message();
+      ASSERT_EQ(checkAnyOrderCertificate(p, *found), std::nullopt)
+          << "seed " << seed << "\n"
+          << printProblem(p);
+      priced += !found->prices.empty();
+    }
+  }
+  EXPECT_GT(priced, wanted / 4);
+}
+
 TEST(AnyOrder, NeverAboveAPlanOfALoop) {
   Tally tally;
   const int64_t wanted = tmc::test::rounds(60, 240);
