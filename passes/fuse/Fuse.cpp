@@ -177,26 +177,11 @@ private:
     }
   }
 
-  /// The last op of a group that one of its outputs needs. Later ones are dead
-  /// if other groups compute them again.
-  static Operation *lastNeeded(ArrayRef<Operation *> group,
-                               const GroupInterface &interface) {
-    llvm::SmallPtrSet<Operation *, 16> needed;
-    for (Value output : interface.outputs)
-      needed.insert(output.getDefiningOp());
-    for (Operation *op : llvm::reverse(group))
-      if (needed.contains(op))
-        return op;
-    return group.back();
-  }
-
   void replace(ArrayRef<Operation *> group, IRRewriter &rewriter) {
+    rewriter.setInsertionPointAfter(group.back());
     GroupInterface interface = interfaceOf(group);
     if (interface.outputs.empty())
       return; // Its readers compute it again; it is erased.
-    // Behind dead ops of the backward pass, a kernel of the forward pass would
-    // take all that depends on it there.
-    rewriter.setInsertionPointAfter(lastNeeded(group, interface));
     auto fused = cast_or_null<FusedOp>(buildFused(rewriter, group));
     if (!fused) {
       // Falls back to single ops. A lone op without a kernel stays, and

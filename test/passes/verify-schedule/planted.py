@@ -53,9 +53,8 @@ def faults(lines):
             if makers:
                 j = makers[-1]
                 yield "copy before its source", lines[:j] + [line, lines[i + 1], lines[j]] + lines[j + 1:i] + lines[i + 2:]
-            # A home that a copy writes is free between its last reader and that copy.
             home = next(k for k, each in enumerate(lines) if "persistent" in each and "#mem.space" not in each
-                        and "mem.buffer" in each and f"to {each.split()[0]} on h2d" not in "\n".join(lines))
+                        and "mem.buffer" in each)
             place = re.search(r"offset = (\d+)", lines[home])[1]
             mine = next((k for k, each in enumerate(lines) if each.strip().startswith(f"{copy[1]} = mem.buffer")), None)
             if mine is not None and "persistent" not in lines[mine]:
