@@ -225,7 +225,7 @@ static void judge(const Target &target, const KernelClass *its,
   price.least = std::llround(least), price.most = std::llround(most);
 }
 
-/// Whether the target has a time of this kernel, or a rate of its family.
+/// True if the target has a time of this kernel, or a rate of its family.
 static bool knows(const Target &target, const KernelWork &work) {
   auto family = target.families.find(work.family);
   return (!work.object.empty() && target.ownSeconds.contains(work.object)) ||
@@ -251,7 +251,7 @@ static std::optional<KernelWork> ownInPlaceOf(const KernelWork &work) {
 }
 
 Price Target::price(const KernelWork &work) const {
-  // Nobody measured the library's kernel: it is taken for as fast as ours.
+  // The library's kernel wasn't measured: it is taken for as fast as ours.
   if (std::optional<KernelWork> own = ownInPlaceOf(work);
       own && !knows(*this, work)) {
     Price price = this->price(*own);

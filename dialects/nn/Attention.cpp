@@ -422,7 +422,7 @@ static KernelCall gradKernel(OpTy op, ArrayRef<MemRefType> inputs,
                              Backend backend) {
   if (backend == Backend::Cuda && isByCudnn(op)) {
     KernelCall call = cudnnKernel<CudnnAttentionGrad>(op, inputs, 6);
-    // As the own kernels', whose rates are its own until somebody measures it.
+    // As the own kernels', whose rates it has until it is measured.
     call.flops = gradFlops(op, 7);
     return call;
   }

@@ -58,7 +58,7 @@ Expected<void> planCandidate(Candidate &candidate, Phase last);
 /// its figures; leaves them open if that can't be planned.
 void measureUnsplit(Candidate &candidate);
 
-/// Candidates that have been built, for full plans or other budgets; threads
+/// Candidates that have been built, for full plans; threads
 /// remove the ones that they use.
 class CandidateCache {
 public:

@@ -93,7 +93,7 @@ Expected<LeverChoice> tmc::searchLevers(LeverJob &job, Keep keep) {
     Expected<CoarsePlan> made =
         planCoarsely(candidate.form, candidate.other,
                      planRequest(candidate, Phase::Plan), useless);
-    if (keep == Keep::All || (keep == Keep::Fitting && made && made->fits))
+    if (keep == Keep::Fitting && made && made->fits)
       job.candidates.keep(setting, std::move(*built));
     return made;
   };

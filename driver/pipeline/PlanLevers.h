@@ -20,7 +20,7 @@
 namespace tmc {
 
 /// A search among the settings that `asked` allows. Candidates are kept for
-/// full plans and for other budgets.
+/// full plans.
 struct LeverJob {
   LeverJob(const Forward &forward, CompileOptions asked)
       : forward(forward), asked(std::move(asked)) {}
@@ -31,7 +31,7 @@ struct LeverJob {
 };
 
 /// The candidates of a search that are kept.
-enum class Keep { None, Fitting, All };
+enum class Keep { None, Fitting };
 
 /// Coarse plans of the settings that the job's flags allow, within its budgets.
 Expected<LeverChoice> searchLevers(LeverJob &job, Keep keep);

@@ -159,7 +159,7 @@ Expected<Curve> tmc::sweepLevers(const Forward &forward,
                                  const CompileOptions &options, int count) {
   LeverJob job(forward, options);
   job.asked.budgetBytes.device() = kNoLimit;
-  Expected<LeverChoice> free = searchLevers(job, Keep::All);
+  Expected<LeverChoice> free = searchLevers(job, Keep::None);
   if (!free)
     return std::move(free.failure());
   Curve curve = emptyCurve(forward, PlanFigures());

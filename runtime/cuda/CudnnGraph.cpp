@@ -10,6 +10,8 @@
 #ifndef TMC_CUDA_EMULATED
 
 #ifdef TMC_CUDNN_FRONTEND
+#include "runtime/cuda/CudnnHandle.h"
+
 #include <cudnn_frontend.h>
 
 #include <exception>
@@ -145,26 +147,6 @@ private:
   }
 };
 
-/// The device's handle, which queues on its compute stream; as Dnn.cpp makes
-/// it.
-Status handleOf(CudaDevice &device, cudnnHandle_t &handle) {
-  if (!device.dnn) {
-    cudnnHandle_t made = nullptr;
-    cudnnStatus_t status = cudnnCreate(&made);
-    if (status == CUDNN_STATUS_SUCCESS) {
-      device.dnn = std::shared_ptr<void>(made, [](void *p) {
-        (void)cudnnDestroy(static_cast<cudnnHandle_t>(p));
-      });
-      status = cudnnSetStream(made, nativeOf(device.compute()));
-    }
-    if (status != CUDNN_STATUS_SUCCESS)
-      return {Code::World,
-              std::string("can't start cuDNN: ") + cudnnGetErrorString(status)};
-  }
-  handle = static_cast<cudnnHandle_t>(device.dnn.get());
-  return Status::ok();
-}
-
 /// The frontend's containers may throw.
 template <typename F> Status withoutThrowing(F body) {
   try {
@@ -189,7 +171,7 @@ Status AttentionGraph::prepare(CudaDevice &device, AttentionPass pass,
                                const AttentionParams &p) {
   return withoutThrowing([&] {
     State &s = *state_;
-    if (Status status = handleOf(device, s.handle); !status)
+    if (Status status = cudnnHandleOf(device, s.handle); !status)
       return status;
     s.described =
         std::make_unique<Described>(pass, p, device.computeCapability());

@@ -87,8 +87,8 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// The workspace that the library wants on a card that needn't be there. The
-/// card is described by cuDNN's JSON of its properties (cuDNN 9.8 and newer).
+/// The workspace that the library wants on a card, which may be absent: cuDNN's
+/// JSON of its properties stands for it (cuDNN 9.8 and newer).
 /// Code::Unsupported, with the library's words, if it has no plan.
 Status askCudnn(const std::string &cardJson, AttentionPass pass,
                 const AttentionParams &params, int capability,

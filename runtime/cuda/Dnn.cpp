@@ -9,7 +9,7 @@
 #include "runtime/cuda/Dnn.h"
 
 #if __has_include(<cudnn.h>) && !defined(TMC_WITHOUT_CUDNN)
-#include <cudnn.h>
+#include "runtime/cuda/CudnnHandle.h"
 
 namespace tmc::cuda {
 
@@ -32,24 +32,6 @@ public:
 private:
   Status failed_;
 };
-
-Status handleOf(CudaDevice &device, cudnnHandle_t &handle) {
-  if (!device.dnn) {
-    cudnnHandle_t made = nullptr;
-    if (cudnnStatus_t s = cudnnCreate(&made); s != CUDNN_STATUS_SUCCESS)
-      return {Code::World,
-              std::string("can't start cuDNN: ") + cudnnGetErrorString(s)};
-    device.dnn = std::shared_ptr<void>(made, [](void *p) {
-      (void)cudnnDestroy(static_cast<cudnnHandle_t>(p));
-    });
-    if (cudnnStatus_t s = cudnnSetStream(made, nativeOf(device.compute()));
-        s != CUDNN_STATUS_SUCCESS)
-      return {Code::World,
-              std::string("cudnnSetStream: ") + cudnnGetErrorString(s)};
-  }
-  handle = static_cast<cudnnHandle_t>(device.dnn.get());
-  return Status::ok();
-}
 
 bool fitsInt(std::initializer_list<int64_t> values) {
   for (int64_t v : values)
@@ -216,7 +198,7 @@ Status DnnConv::prepare(CudaDevice &device, ConvKind kind, const ConvParams &p,
                 p.padTop, p.padLeft, p.strideHeight, p.strideWidth,
                 p.dilationHeight, p.dilationWidth}))
     return Status::ok();
-  if (Status status = handleOf(device, s.handle); !status)
+  if (Status status = cudnnHandleOf(device, s.handle); !status)
     return status;
   if (Status status = s.describe(p); !status)
     return status;

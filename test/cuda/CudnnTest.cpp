@@ -149,7 +149,7 @@ void askMore(const Card &card, Counts &counts) {
       counts);
 }
 
-/// What the library refuses itself.
+/// Shapes that the library refuses itself.
 void askRefused(const Card &card, Counts &counts) {
   constexpr DType bf16 = DType::BF16;
   const auto gradient = AttentionPass::Gradient;

@@ -287,8 +287,7 @@ private:
     for (const Knobs &k : knobs) {
       attempt(k);
       // Even all rows, or most of the work, find no plan that fits.
-      const bool isVain = (isFar && !groups.all.empty()) ||
-                          problem.instructions.size() > kManyKernels;
+      const bool isVain = (isFar && !groups.all.empty()) || isLarge;
       if (isFinal || (isVain && least == kNoPlan && k.pieces == 0))
         return;
     }

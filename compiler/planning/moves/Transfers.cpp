@@ -73,7 +73,7 @@ void Transfers::placeFrom(bool isEager, Placed &best) {
   }
 }
 
-/// Whether a transfer took longer than its cost.
+/// True if a transfer took longer than its cost.
 bool Transfers::isSlowed() const {
   for (const Queue *queue : {&out, &in})
     for (size_t i = 0; i < queue->all.size(); ++i)

@@ -6,9 +6,8 @@
 // library wouldn't notice, are reported, and so are addresses that aren't
 // multiples of 16 bytes, with which the library gives wrong numbers.
 //
-// Probabilities aren't rounded, as the library rounds them. What only the
-// library knows is outside: which shapes it takes, and its workspace. It is
-// asked in test/cuda/CudnnTest.cpp.
+// It doesn't round probabilities; the library does. The library alone knows
+// which shapes it takes, and its workspace: test/cuda/CudnnTest.cpp asks it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +69,7 @@ struct Placed {
       static_cast<float *>(at)[i] = float(value);
     }
   }
-  /// Whether all of its rows may be touched.
+  /// True if all of its rows may be touched.
   bool touch(Touch kind) const {
     const std::string what = std::string("attention by cuDNN, ") + name + ",";
     if (reinterpret_cast<uintptr_t>(at) % 16) {

@@ -153,7 +153,7 @@ TEST(Prices, ALibrarysKernelCostsAsMuchAsOurs) {
   own.where = "products=16-bit headDim<=64";
   own.roofline = {1e-6, 1e12, 1e18};
   own.version = kernelVersion("Attention");
-  KernelClass any; // What holds for all families doesn't hold for this one.
+  KernelClass any; // For all families but this one.
   any.family = "*";
   any.roofline = {1, 1e12, 1e18};
   target.classes = {own, any};
@@ -165,7 +165,7 @@ TEST(Prices, ALibrarysKernelCostsAsMuchAsOurs) {
   KernelWork its = work;
   its.family = "CudnnAttention";
   its.object = "CudnnAttention type=BF16 headDim=64";
-  // 1 us + 4e6 / 1e12 s. Nobody has measured the library's.
+  // 1 us + 4e6 / 1e12 s. The library's wasn't measured.
   EXPECT_EQ(target.price(work).picoseconds, 5000000);
   EXPECT_EQ(sourceOf(target, work), PriceSource::Class);
   EXPECT_EQ(target.price(its).picoseconds, 5000000);

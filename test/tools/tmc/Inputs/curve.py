@@ -1,6 +1,7 @@
 """A curve over levers: curve.py FILE.csv [--coarse] COMMAND... Budgets rise, several levers are in
 use along it, and COMMAND, which plans for one budget, says the same of a point as the curve. Times
-don't rise by more than the search leaves open, but where moves are sought coarsely."""
+don't rise by more than the search leaves open; with --coarse, those of points that move may rise by
+a hundredth."""
 
 import csv
 import json
@@ -8,17 +9,18 @@ import subprocess
 import sys
 
 LEFT_OPEN = 0.001  # Of a step: leaner plans, and gains that aren't sought.
+COARSE = 0.01  # Plans of a small part of the effort.
 
 command = sys.argv[2:]
 isCoarse = command[0] == "--coarse"
 if isCoarse:
     del command[0]
 rows = list(csv.DictReader(open(sys.argv[1])))
-seconds = [float(row["step_time_s"]) for row in rows]
+seconds = [float(row["step_time_s"]) for row in rows if not isCoarse or "offload" in row["levers"]]
 budgets = [0] + [int(row["budget_bytes"]) for row in rows]
 assert len(rows) > 4, rows
 assert all(a < b for a, b in zip(budgets, budgets[1:])), budgets
-assert isCoarse or all(b <= a * (1 + LEFT_OPEN) for a, b in zip(seconds, seconds[1:])), seconds
+assert all(b <= a * (1 + (COARSE if isCoarse else LEFT_OPEN)) for a, b in zip(seconds, seconds[1:])), seconds
 assert len({row["levers"] for row in rows}) > 1, rows
 for row in (rows[1], rows[len(rows) // 2]):
     told = subprocess.run([*command, "--json", "--budget", row["budget_bytes"]], check=True, stdout=subprocess.PIPE)
