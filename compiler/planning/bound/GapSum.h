@@ -160,12 +160,23 @@ std::vector<std::vector<int64_t>> GapSum<N>::mostBytes() const {
            o < model.variants[v].bytes.end; ++o)
         most[model.operands[o].first][choice.moment] +=
             model.operands[o].second;
+  // By moment, since gaps of a million updates may each last for half a step.
+  std::vector<std::vector<int64_t>> rises(
+      most.size(), std::vector<int64_t>(model.numMoments() + 1, 0));
   for (size_t g = model.plainGaps; g < model.gaps.size(); ++g) {
     const Value &value = model.problem.values[model.gaps[g].value];
     const Range own = model.gaps[g].moments;
-    for (int32_t r = own.begin; r < own.end; ++r)
-      for (int32_t k = model.ranges[r].begin; k < model.ranges[r].end; ++k)
-        most[value.space][k] += value.bytes;
+    for (int32_t r = own.begin; r < own.end; ++r) {
+      rises[value.space][model.ranges[r].begin] += value.bytes;
+      rises[value.space][model.ranges[r].end] -= value.bytes;
+    }
+  }
+  for (size_t space = 0; space < most.size(); ++space) {
+    int64_t held = 0;
+    for (size_t k = 0; k < most[space].size(); ++k) {
+      held += rises[space][k];
+      most[space][k] += held;
+    }
   }
   return most;
 }

@@ -1,7 +1,7 @@
 """A curve over levers: curve.py FILE.csv [--coarse] COMMAND... Budgets rise, several levers are in
 use along it, and COMMAND, which plans for one budget, says the same of a point as the curve. Times
 don't rise by more than the search leaves open; with --coarse, those of points that move may rise by
-a hundredth."""
+three hundredths."""
 
 import csv
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 LEFT_OPEN = 0.001  # Of a step: leaner plans, and gains that aren't sought.
-COARSE = 0.01  # Plans of a small part of the effort.
+COARSE = 0.03  # Coarse plans of settings are off by as much (LeverSearch.cpp).
 
 command = sys.argv[2:]
 isCoarse = command[0] == "--coarse"
