@@ -86,7 +86,11 @@ public:
 private:
   void readPrices();
   void findStretches();
+  /// Whether work of a charge may go on in a stretch.
+  bool mayGoOn(const WalkedGap::Charge &charge, size_t stretch) const;
   Wide weighted(const WalkedGap::Charge &charge);
+  bool isInOrder(const WalkedGap &gap) const;
+  Wide leastInTime(const WalkedGap &gap);
   Wide leastOf(const std::vector<WalkedGap::Charge> &charges);
   Wide paid(const WalkedGap &gap);
   Wide leastOf(const WalkedRun &run);
@@ -124,18 +128,21 @@ void Checker::findStretches() {
   begins.push_back(walk.starts.back());
 }
 
+bool Checker::mayGoOn(const WalkedGap::Charge &charge, size_t stretch) const {
+  const bool isBetween =
+      charge.from >= charge.to ||
+      (begins[stretch] < charge.to && charge.from < begins[stretch + 1]);
+  return segmentOf[stretch] == charge.segment && isBetween;
+}
+
 /// The least that work pays which goes on at some time between its moments.
 Wide Checker::weighted(const WalkedGap::Charge &charge) {
   Wide least = -1;
-  for (size_t i = 0; i < c.weights.size(); ++i) {
-    const bool isBetween =
-        charge.from >= charge.to ||
-        (begins[i] < charge.to && charge.from < begins[i + 1]);
-    if (segmentOf[i] == charge.segment && isBetween)
+  for (size_t i = 0; i < c.weights.size(); ++i)
+    if (mayGoOn(charge, i))
       if (Wide w = math.times(c.weights[i][charge.engine], charge.cost);
           least < 0 || w < least)
         least = w;
-  }
   return least;
 }
 
@@ -149,10 +156,43 @@ Wide Checker::leastOf(const std::vector<WalkedGap::Charge> &charges) {
   return least;
 }
 
+/// Whether the runs that break a gap stand in the order of its moments: all in
+/// one trip, or outside of loops.
+bool Checker::isInOrder(const WalkedGap &gap) const {
+  if (gap.inTrip || gap.kind != WalkedGap::Outer)
+    return gap.inTrip;
+  const auto isOnce = [&](const WalkedGap::Charge &charge) {
+    return p.segments[charge.segment].trips == 1;
+  };
+  return std::all_of(gap.charges.begin(), gap.charges.end(), isOnce);
+}
+
+/// The least that such a gap pays if it is broken. A run of a stretch pays that
+/// stretch's weight. Its result is there in all later stretches, and pays for
+/// their moments up to the reader.
+Wide Checker::leastInTime(const WalkedGap &gap) {
+  const Value &value = p.values[gap.value];
+  const auto [begin, end] = gap.spans.front();
+  Wide least = -1;
+  for (const WalkedGap::Charge &charge : gap.charges)
+    for (size_t i = 0; i < c.weights.size(); ++i) {
+      if (!mayGoOn(charge, i))
+        continue;
+      const int64_t later = std::clamp(begins[i + 1], begin, end);
+      const Wide pays = math.plus(
+          math.times(c.weights[i][charge.engine], charge.cost),
+          math.times(upTo[value.space][end] - upTo[value.space][later],
+                     value.bytes));
+      if (least < 0 || pays < least)
+        least = pays;
+    }
+  return least;
+}
+
 /// The lesser of a gap's rent and the least charge that breaks it.
 Wide Checker::paid(const WalkedGap &gap) {
   const Value &value = p.values[gap.value];
-  Wide broken = leastOf(gap.charges);
+  Wide broken = isInOrder(gap) ? leastInTime(gap) : leastOf(gap.charges);
   if (broken >= 0 && !gap.also.empty())
     broken = math.plus(broken, leastOf(gap.also));
   Wide perByte = 0;

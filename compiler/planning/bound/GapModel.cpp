@@ -39,6 +39,11 @@ private:
 
   int64_t tripsOf(SegmentId s) const { return problem.segments[s].trips; }
   bool hasMiddle(SegmentId s) const { return tripsOf(s) > 2; }
+  bool isStraight(SegmentId from, SegmentId to) const {
+    return std::all_of(problem.segments.begin() + from,
+                       problem.segments.begin() + to + 1,
+                       [](const Segment &s) { return s.trips == 1; });
+  }
   SegmentId lastSegment() const {
     return SegmentId(problem.segments.size()) - 1;
   }
@@ -147,7 +152,7 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   if (from.isKnown && from.segment == s) {
     const int32_t d = addGap(v, {from.moment + 1, k}, isPlain);
     drafts[d].gap.within = s;
-    drafts[d].span.isInTrip = true;
+    drafts[d].span.isInTrip = drafts[d].gap.isTimed = true;
     drafts[d].span.isWaitedFor = out.isComputes(k);
     addCharges(drafts[d], v, s, s, [&](SegmentId) { return trips; });
     return range();
@@ -172,6 +177,7 @@ Range Building::endGaps(ValueId v, SegmentId s, int32_t k, bool isPlain) {
   drafts[d].span.isWaitedFor = out.isComputes(k);
   if (from.segment == kNone)
     firstDraft[v] = d;
+  drafts[d].gap.isTimed = isStraight(std::max(from.segment, 0), s);
   addLeaving(drafts[d], v, from, s,
              [&](SegmentId at) { return at == s ? 1 : tripsOf(at); });
   if (from.segment == kNone && !isLoop)
@@ -288,7 +294,7 @@ void Building::endSegment(SegmentId s) {
       continue;
     const int32_t d = addGap(v, tail(v), true);
     drafts[d].gap.within = s;
-    drafts[d].span.isInTrip = true;
+    drafts[d].span.isInTrip = drafts[d].gap.isTimed = true;
     addCharges(drafts[d], v, s, s, [&](SegmentId) { return tripsOf(s); });
   }
   wraps.clear();
@@ -333,6 +339,8 @@ void Building::addResults() {
         addGap(v, {beginAfter(from), int32_t(out.numMoments())}, true);
     if (from.segment == lastSegment())
       drafts[d].gap.within = from.segment;
+    else
+      drafts[d].gap.isTimed = isStraight(from.segment, lastSegment());
     addLeaving(drafts[d], v, from, lastSegment(),
                [&](SegmentId at) { return tripsOf(at); });
   }
@@ -389,6 +397,7 @@ void Building::finish() {
   for (size_t g = 0; g < kept.size(); ++g) {
     place[kept[g]] = int32_t(g);
     GapModel::Gap gap = drafts[kept[g]].gap;
+    gap.isTimed &= drafts[kept[g]].moments[0].size() > 0;
     gap.moments.begin = int32_t(out.ranges.size());
     for (const Range &range : drafts[kept[g]].moments)
       if (range.size() > 0)

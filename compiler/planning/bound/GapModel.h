@@ -50,6 +50,9 @@ struct GapModel {
     SegmentId within = kNone;
     /// The value is a form that only moves make: the gap is always broken.
     bool isOwed = false;
+    /// A run that breaks the gap stands among the moments of its first range,
+    /// or behind them: in one trip, or outside of loops.
+    bool isTimed = false;
     Range moments; // Entries of `ranges`.
     Range charges; // Entries of `charges`; none: nothing breaks it.
     Range also;    // One of these is paid as well if it is broken, if any.

@@ -67,9 +67,11 @@ private:
     N bytes = N(0);
     N cost = N(0); // The charge, if weights don't move.
     bool isOwed = false;
+    SpaceId space = kNone; // Of a timed gap; else kNone.
   };
   struct Charge {
     N amount = N(0);
+    int32_t end = 0;           // The rent is saved of prices before this entry.
     N costs[2] = {N(0), N(0)}; // The run's, and the one's that is paid as well.
     int32_t weights[2] = {kNone, kNone};
   };
@@ -89,8 +91,9 @@ private:
   }
   Charge chargeOf(const Term &term, const Point &at) const {
     if (!numWeights)
-      return {term.cost};
+      return {term.cost, term.end};
     Charge all;
+    all.end = term.end;
     for (int i = 0; i < 2; ++i) {
       N least = N(0);
       const Range range = i ? term.also : term.charges;
@@ -102,7 +105,35 @@ private:
       }
       all.amount += least;
     }
+    if (term.space != kNone && all.amount < rentOf(term))
+      findTime(term, at, all);
     return all;
+  }
+  /// A run stands in a stretch, and the value is alive in those behind it.
+  /// Changes `all` to the stretch in which breaking the gap saves most.
+  void findTime(const Term &term, const Point &at, Charge &all) const {
+    bool isFirst = true;
+    N most = N(0), paid = N(0);
+    for (int32_t c = term.charges.begin; c < term.charges.end; ++c) {
+      const GapModel::Charge &by = model.charges[c];
+      for (int32_t i = spans[c].begin; i < spans[c].end; ++i) {
+        const int32_t end =
+            std::clamp(ends[term.space][i], term.begin, term.end);
+        const int32_t w = weightOf(i, by.engine);
+        const N amount = at[w] * N(by.cost);
+        const N saved = term.bytes * (before[end] - before[term.begin]);
+        if (!isFirst && saved - amount <= most)
+          continue;
+        isFirst = false;
+        most = saved - amount, paid = amount;
+        all.end = end, all.costs[0] = N(by.cost), all.weights[0] = w;
+      }
+    }
+    const N held = term.bytes * (before[term.end] - before[all.end]);
+    N also = N(0);
+    if (all.weights[1] != kNone)
+      also = at[all.weights[1]] * all.costs[1];
+    all.amount = paid + held + also;
   }
   N rentOf(const Term &term) const {
     N price = before[term.end] - before[term.begin];
@@ -120,9 +151,9 @@ private:
       if (charge.weights[i] != kNone)
         slope[charge.weights[i]] += charge.costs[i];
   }
-  void spread(const Term &term, N bytes) {
+  void spread(const Term &term, int32_t end, N bytes) {
     change[term.begin] += bytes;
-    change[term.end] -= bytes;
+    change[end] -= bytes;
     for (int32_t r = term.more.begin; r < term.more.end; ++r) {
       change[extra[r].begin] += bytes;
       change[extra[r].end] -= bytes;
@@ -137,6 +168,7 @@ private:
   std::vector<int32_t> firstOf;   // By segment, and the end: a stretch.
   std::vector<N> loads;           // Compute's, by stretch, without choices.
   std::vector<Range> spans;       // Stretches, by entry of `model.charges`.
+  std::vector<std::vector<int32_t>> ends; // Entry of `before`, by stretch.
   /// Entry of the least weight of an engine in 2^i stretches from each one on,
   /// by i, then as weights are.
   std::vector<std::vector<int32_t>> least;
@@ -214,6 +246,13 @@ GapSum<N>::GapSum(const GapModel &model, const std::vector<int64_t> &limits,
     }
     first[s].push_back(next());
   }
+  for (size_t s = 0; s < limits.size(); ++s) {
+    std::vector<int32_t> &row = ends.emplace_back(loads.size(), 0);
+    for (size_t k = 0; k < model.numMoments(); ++k)
+      row[stretchOf[k]] = first[s][k + 1] + int32_t(s);
+    for (size_t i = 1; i < row.size(); ++i)
+      row[i] = std::max(row[i], row[i - 1]); // A segment may be empty.
+  }
   before.assign(numWeights + moments.size() + limits.size(), N(0));
   change = before;
   for (size_t g = 0; g < model.gaps.size(); ++g) {
@@ -247,6 +286,8 @@ typename GapSum<N>::Term GapSum<N>::termOf(const GapModel::Gap &gap) {
     // Each space has one entry more than prices.
     const Range range{first[value.space][moments.begin] + value.space,
                       first[value.space][moments.end] + value.space};
+    if (r == gap.moments.begin && range.size() > 0 && gap.isTimed)
+      term.space = value.space;
     if (range.size() > 0 && term.begin == term.end)
       term.begin = range.begin, term.end = range.end;
     else if (range.size() > 0)
@@ -303,10 +344,13 @@ N GapSum<N>::sumOf(const GapModel::Choice &choice,
     const Charge charge = chargeOf(terms[t], at);
     const bool pays = isBroken(terms[t], charge);
     sum += pays ? charge.amount : rentOf(terms[t]);
-    if (slope && pays)
+    if (!slope)
+      continue;
+    spread(terms[t], terms[t].end, -terms[t].bytes);
+    if (pays) {
       pay(charge, *slope);
-    else if (slope)
-      spread(terms[t], -terms[t].bytes);
+      spread(terms[t], charge.end, terms[t].bytes);
+    }
   }
   return sum;
 }
@@ -358,7 +402,7 @@ template <typename N> N GapSum<N>::operator()(const Point &at, Point *slope) {
       continue;
     value -= gain;
     if (slope) {
-      spread(terms[t], terms[t].bytes);
+      spread(terms[t], charge.end, terms[t].bytes);
       pay(charge, *slope);
     }
   }

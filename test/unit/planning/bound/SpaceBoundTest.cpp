@@ -252,6 +252,32 @@ TEST(SpaceBound, AStateFromTheHostIsWrittenBack) {
   EXPECT_GE(provenBy(w.p, prove(w.p)), 10 + 60);
 }
 
+/// t takes all the room, so u is fetched behind it. The fetch can't hide behind
+/// the long kernel before t: there u would be alive while t runs.
+TEST(SpaceBound, AFetchStandsBehindTheMomentThatItRelieves) {
+  SpaceProblem w;
+  w.p.addSegment("step");
+  w.value("u");
+  w.form("u@host", "u");
+  w.value("y", 1);
+  w.value("t", 200);
+  w.value("z", 1).liveOut = true;
+  w.p.addInstruction(0, w.recipe("f", "", "u", 10));
+  w.p.addInstruction(0, w.recipe("long", "", "y", 100));
+  w.p.addInstruction(0, w.recipe("t", "", "t", 10));
+  w.p.addInstruction(0, w.recipe("g", "u", "z", 10));
+  w.move("put", "u", "u@host", kD2H, 5);
+  w.move("get", "u@host", "u", kH2D, 15);
+  w.p.spaces.resize(2);
+  w.p.engines.resize(4);
+  w.p.spaces[kDevice].budgetBytes = 210;
+  ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+  ASSERT_EQ(optimumOf(w.p, Plans(w.p, 2)), 10 + 100 + 10 + 15 + 10);
+  EXPECT_EQ(provenBy(w.p, prove(w.p, {.stretches = 1})), 130);
+  // The ascent ends near the best weights, and costs are integers.
+  EXPECT_GE(provenBy(w.p, prove(w.p)), 130 + 4);
+}
+
 TEST(SpaceBound, WhatTheHostMadeNeedsNoCopy) {
   expectFalse(withUsers({"u"}, true).p, [](GapModel &model) {
     for (GapModel::Gap &gap : model.gaps)
