@@ -96,8 +96,12 @@ inline constexpr int64_t kWorthPart = 2000;
 /// shrinks with `leastPercent` if less effort than usual is requested.
 inline constexpr size_t kFewKernels = 400;
 /// Steps of more instructions are planned with fewer knobs and without a second
-/// pass: a part of the work rarely ends in a plan that fits.
+/// pass: a part of the work rarely ends in a plan that fits. Once there is a
+/// plan, kMostVain choices in a row without one end the search. A plan's moves
+/// are taken out in 1/kManyShare of the usual trials.
 inline constexpr size_t kManyKernels = 100'000;
+inline constexpr int kMostVain = 4;
+inline constexpr int64_t kManyShare = 5;
 
 } // namespace tmc::planning
 

@@ -62,7 +62,7 @@ public:
     bestModes = plainModes(groups);
     if (has(Strategy::Rules))
       for (const OffloadRule &rule : kOffloadRules)
-        if (rule.startsSearch && canGain(0) &&
+        if (rule.startsSearch && mayGain(rule) &&
             !(options.coarse && rule.takesLong))
           tryRule(rule);
     if (has(Strategy::Modes))
@@ -105,6 +105,13 @@ private:
     return canGain(least + (best.feasible ? best.cost / kWorthPart : 0));
   }
 
+  /// A rule that leaves all updates on the device is never faster than the
+  /// step that moves nothing.
+  bool mayGain(const OffloadRule &rule) const {
+    const int64_t least = rule.movesUpdates ? 0 : best.baseCost;
+    return isLarge ? isWorth(least) : canGain(least);
+  }
+
   /// The result of one choice.
   struct Made {
     int64_t makespan = kNoPlan;
@@ -126,7 +133,8 @@ private:
              : isAlone     ? canGain(least)
                            : isWorth(least);
     };
-    if (!seeks(best.certificate.provenCost))
+    if (!seeks(best.certificate.provenCost) ||
+        (isLarge && !isThorough() && vain >= kMostVain))
       return nothing;
     SpaceChoice choice = choiceOf(problem, groups, modes);
     choice.loops = loops;
@@ -145,6 +153,7 @@ private:
                    std::chrono::steady_clock::now());
     if (!plan.ok())
       return fail(plan.status());
+    vain = plan->feasible ? 0 : vain + 1;
     if (!plan->feasible && !isThorough()) {
       if (knobs.pieces == 0)
         return Made();
@@ -339,13 +348,18 @@ private:
     const int64_t budget = problem.spaces[0].budgetBytes;
     for (int64_t part : kFreeParts) {
       loads.keepFree(part && budget > 0 ? budget / part : 0);
+      bool isPromising = false;
       for (const ModeLoads::Candidate &candidate :
            loads.ranked(amounts.rankedModes)) {
         if (least != kNoPlan &&
             candidate.loads.estimate > least - least / kWorthPart)
           break;
+        isPromising = true;
         moveTo(candidate.modes, now, least);
       }
+      // With less of the budget the estimates are longer.
+      if (isLarge && !isPromising)
+        break;
     }
     loads.keepFree(0);
   }
@@ -444,8 +458,8 @@ private:
   bool takeIfLess(MovedPlan &plan) {
     if (plan.makespan > mostCost || !fitsBudgets(problem, plan.peakBytes))
       return false;
-    dropMoves(problem, problem.liveLimitOf(0), mostCost, amounts.dropTrials,
-              plan);
+    const int64_t trials = amounts.dropTrials / (isLarge ? kManyShare : 1);
+    dropMoves(problem, problem.liveLimitOf(0), mostCost, trials, plan);
     if (!(takenBy(problem, plan.solution, plan.peakBytes) <
           takenBy(problem, best.solution, best.peakBytes)))
       return false;
@@ -467,6 +481,7 @@ private:
                                // ones.
   Knobs bestKnobs = kTwo[1];   // For the best plan of the search itself.
   LoopChoice loops;            // For the choice in evaluation.
+  int vain = 0;                // Choices in a row that the device can't hold.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
   int64_t mostCost = -1; // A plan that takes less may cost this; -1: none.

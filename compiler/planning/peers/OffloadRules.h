@@ -58,15 +58,16 @@ absl::StatusOr<MovedPlan> offloadByChain(const Problem &problem,
 struct OffloadRule {
   const char *name, *summary;
   decltype(zeroOffload) *plan;
-  bool startsSearch = true, takesLong = false;
+  bool startsSearch = true, takesLong = false, movesUpdates = false;
 };
 /// The cheapest first.
 inline constexpr OffloadRule kOffloadRules[] = {
     {"oldest-first", "moves the oldest activations, as many as needed",
      offloadOldest},
-    {"zero-offload", "every update on the host", zeroOffload},
+    {"zero-offload", "every update on the host", zeroOffload, true, false,
+     true},
     {"zero-offload-blocks", "the same, and recomputes each block",
-     zeroOffloadBlocks, false},
+     zeroOffloadBlocks, false, false, true},
     {"knapsack", "keeps, recomputes or moves each activation, by a knapsack",
      offloadByKnapsack},
     {"chain", "the same for stretches of a chain, by a dynamic program",
