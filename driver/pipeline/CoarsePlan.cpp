@@ -14,8 +14,8 @@ using namespace tmc;
 
 /// Divisor of the effort for a plan without moves.
 static constexpr int64_t kEffortPart = 32;
-/// If a plan without moves costs at most this part of a step more than its
-/// kernels, no plan with moves is sought.
+/// Plans with moves are sought that are faster by this part of a step than the
+/// plan without.
 static constexpr double kWorthMoves = 0.005;
 
 namespace {
@@ -49,14 +49,14 @@ public:
       best.impossibleBelowBytes = planning::impossibleBelow(problem);
       leaveOut(best.baseSeconds);
     }
-    if (!mayMove)
+    if (!mayMove || (best.fits && budget.device() < 0)) // Nothing needs to.
       return {};
     OwningOpRef<ModuleOp> peeled = module.clone();
     Expected<StepProblem> moved = stateWithMoves(*peeled, request, budget);
     if (!moved)
       return std::move(moved.failure());
     best.impossibleBelowBytes = planning::impossibleBelow(moved->problem);
-    return wantsMoves() ? move(*moved) : Expected<void>();
+    return move(*moved);
   }
 
   CoarsePlan best;
@@ -108,8 +108,10 @@ private:
     return {};
   }
 
-  bool wantsMoves() const {
-    return !best.fits || best.seconds > best.baseSeconds * (1 + kWorthMoves);
+  /// No plan with moves is sought that takes this long.
+  double uselessMoves() const {
+    return best.fits ? std::min(useless, best.seconds * (1 - kWorthMoves))
+                     : useless;
   }
 
   Expected<void> move(StepProblem &stated) {
@@ -119,15 +121,15 @@ private:
     planning::SolveOptions how;
     how.coarse = true;
     how.effort = request.effort();
-    if (std::isfinite(useless))
-      how.useless = int64_t(useless * 1e12);
+    if (const double most = uselessMoves(); std::isfinite(most))
+      how.useless = int64_t(most * 1e12);
     absl::StatusOr<planning::Plan> plan =
         planning::solveMoves(stated.problem, how);
     if (!plan.ok())
       return defect(plan.status());
     if (plan->feasible)
       take(secondsOf(plan->cost), /*moves=*/true);
-    else if (plan->certificate.provenCost >= how.useless)
+    else if (secondsOf(plan->certificate.provenCost) >= useless)
       leaveOut(secondsOf(plan->certificate.provenCost));
     return {};
   }
