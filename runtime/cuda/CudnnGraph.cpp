@@ -193,16 +193,15 @@ struct PlannedConv : Planned {
     PlanRules rules;
     rules.modes.push_back(HeurMode_t::FALLBACK);
     rules.mostBytes = mostBytes;
-    const std::initializer_list<NumericalNote_t> without =
-        isHalf(p.type)
-            ? std::initializer_list<
-                  NumericalNote_t>{NumericalNote_t::REDUCED_PRECISION_REDUCTION,
-                                   NumericalNote_t::WINOGRAD,
-                                   NumericalNote_t::FFT}
-            : std::initializer_list<NumericalNote_t>{
-                  NumericalNote_t::DOWN_CONVERT_INPUTS,
-                  NumericalNote_t::TENSOR_CORE};
-    rules.without.insert(rules.without.end(), without);
+    auto forbid = [&](std::initializer_list<NumericalNote_t> notes) {
+      rules.without.insert(rules.without.end(), notes);
+    };
+    if (isHalf(p.type))
+      forbid({NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+              NumericalNote_t::WINOGRAD, NumericalNote_t::FFT});
+    else
+      forbid(
+          {NumericalNote_t::DOWN_CONVERT_INPUTS, NumericalNote_t::TENSOR_CORE});
     return rules;
   }
 
