@@ -121,6 +121,17 @@ struct ConvJob {
   }
 };
 
+/// True if the window slides from the first of y's elements to the last.
+bool hasSizes(const ConvTensors &all) {
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t reach = (all.filter.sizes[i + 2] - 1) * all.dilations[i] + 1;
+    const int64_t padded = all.x.sizes[i + 2] + all.before[i] + all.after[i];
+    if ((padded - reach) / all.strides[i] + 1 != all.y.sizes[i + 2])
+      return false;
+  }
+  return true;
+}
+
 /// True if the library has an f32 filter gradient of these 16-bit operands.
 bool hasSums(const ConvParams &p) {
   return p.groups == 1 && p.inChannels % 2 == 0 && p.outChannels % 2 == 0;
@@ -140,6 +151,8 @@ Status ConvGraph::prepare(CudaDevice &, ConvPass pass, const ConvParams &p,
   if (pass == ConvPass::GradFilter && isHalf(p.type) && !hasSums(p))
     return {Code::Unsupported, "the stand-in has no such sums"};
   auto job = std::make_unique<ConvJob>(pass, p);
+  if (!hasSizes(job->all))
+    return {Code::BadInput, "the stand-in finds another size of the result"};
   if (job->workspaceBytes > workspaceBytes)
     return {Code::Unsupported, "the stand-in wants more workspace"};
   state_->job = std::move(job);
