@@ -10,8 +10,8 @@
 # (default: bench/gpu/work). With nvcc (or CUDA_HOME), what is missing in WORK or made from
 # other sources is built there; without nvcc, what WORK holds already is run: build it where
 # nvcc is (--compile-only -a sm_90), and carry it. The cuBLASLt and cuDNN libraries are
-# those of the toolkit, of the system, or of PyPI's nvidia-* wheels for PYTHON, whose standard
-# library is enough for the rest; with torch, PyTorch eager is timed too.
+# those of the toolkit, of the system, or of PyPI's nvidia-* wheels for PYTHON, as are the
+# headers of cuDNN's frontend. Its standard library is enough for the rest; with torch, eager is timed.
 #
 # In this order: the kernels' unit tests, if WORK holds tmc-card-tests (a target of cmake's);
 # losses, gradients and parameters against PyTorch's golden values; small steps with each lever
@@ -112,7 +112,6 @@ done
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
 lt=$(library cublasLt) dnn=
 [ -z "$cudnn" ] || dnn=$(library cudnn)
-# Its header decides whether convolutions call it.
 includes=(-I "$root")
 if [ "$dnn" ] && [ -f "$(dirname "$dnn")/../include/cudnn.h" ]; then
   includes+=(-isystem "$(cd "$(dirname "$dnn")/../include" && pwd)")
@@ -121,7 +120,8 @@ if [ "$dnn" ] && [ "$nvcc" ] &&
    ! "$nvcc" "${includes[@]}" -x cu -E - <<< '#include <cudnn.h>' > /dev/null 2>&1; then
   dnn=
 fi
-# So does the header of its frontend for attention, which also wants the compiler of kernels.
+# The headers of its frontend decide whether convolutions and attention call it. They also
+# want NVRTC.
 frontend= nvrtc=
 if [ "$dnn" ] && [ "$nvcc" ]; then
   nvrtc=$(library nvrtc)
@@ -129,7 +129,11 @@ if [ "$dnn" ] && [ "$nvcc" ]; then
     if [ "$nvrtc" ] && [ -f "$folder/cudnn_frontend.h" ]; then frontend=$folder; break; fi
   done < <("$python" -c 'import sys; print("\n".join(p + "/include" for p in sys.path if p))' 2> /dev/null)
 fi
-if [ "$frontend" ]; then includes+=(-isystem "$frontend"); else nvrtc=; fi
+if [ "$frontend" ]; then
+  includes+=(-isystem "$frontend")
+elif [ "$nvcc" ]; then
+  dnn= nvrtc=
+fi
 
 # --- building -----------------------------------------------------------------------------
 targets=()
@@ -137,7 +141,6 @@ for a in ${arch:-sm_80 sm_90}; do
   targets+=(-gencode "arch=compute_${a#sm_},code=[$a,compute_${a#sm_}]")
 done
 flags=(-std=c++20 -O3 -fmad=false --expt-relaxed-constexpr "${targets[@]}" -Xcompiler -fPIC)
-[ "$dnn" ] || flags+=(-DTMC_WITHOUT_CUDNN)
 [ -z "$frontend" ] || flags+=(-DTMC_CUDNN_FRONTEND)
 if [ -z "$tools" ] && [ "$nvcc" ]; then
   [ "$lt" ] || fail "no cuBLASLt beside '$nvcc' or in the system"
@@ -177,7 +180,7 @@ runtime_stamp="$runtime_sources $(echo "${flags[*]} ${dnn:+cudnn}" | digest)"
 current() { [ -f "$1/stamp" ] && [ "$(cat "$1/stamp")" = "$2" ]; }
 
 if [ "$tools" ] && ! current "$work/runtime" "$runtime_stamp"; then
-  echo "== runtime (${arch:-sm_80, sm_90}${dnn:+, cuDNN}${frontend:+ and its frontend})"
+  echo "== runtime (${arch:-sm_80, sm_90}${frontend:+, cuDNN})"
   begin=$SECONDS
   rm -f "$work"/runtime/*.o "$work"/runtime/*.a
   "$tools" runtime "$work/runtime" || sources | while read -r kind source; do

@@ -152,11 +152,12 @@ Finding examineProcessor(const tmc::Expected<Installation> &installation,
 Finding examineFrontend() {
   if (StringRef(TMC_CUDNN_FRONTEND).empty())
     return {Finding::Fact, "cuDNN frontend",
-            "none where tmc was built; --attention=cudnn is refused",
+            "none where tmc was built; convolutions on cards are slow, and "
+            "--attention=cudnn is refused",
             "pip install nvidia-cudnn-frontend, and build tmc again"};
   return {Finding::Good, "cuDNN frontend",
           TMC_CUDNN_FRONTEND ", built with cuDNN " TMC_CUDNN
-                             ", for --attention=cudnn",
+                             ", for convolutions and --attention=cudnn",
           ""};
 }
 

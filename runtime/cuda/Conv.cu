@@ -1,26 +1,33 @@
 //===- Conv.cu - two-dimensional convolution on cuda ----------------------===//
 //
-// Uses cuDNN (Dnn.h), with a copy of the filter as OHWI, in the activations'
-// type, in scratch:
+// Graphs of cuDNN (CudnnGraph.h) compute what the library has deterministic
+// plans for. They read the filter as OHWI, in the activations' type. Unless it
+// is stored so, it is copied into scratch:
 //
 //     scratch: [ filter, OHWI | cuDNN's workspace ]
 //
-// cuDNN's 16-bit filter gradients are rounded to their operands' type. So those
-// with one group use products with f32 sums instead (ConvFilter.h).
+// Filter gradients are f32 sums in scratch, which are added to dfilter or
+// rounded to its type.
 //
-// Shapes that cuDNN doesn't support use plain kernels: one thread per element
-// of y or dx, one block per element of dfilter. They are slow, but every sum
-// has one order too, and is in f32. 16-bit filter gradients with several groups
-// use them as well.
+//     scratch: [ sums, OHWI | cuDNN's workspace ]
+//
+// The library has no such sums for some 16-bit shapes (CudnnConv.h). Those with
+// one group are products with f32 sums instead (ConvFilter.h), also where the
+// runtime was built without the library.
+//
+// All else is computed by plain kernels: one thread per element of y or dx, one
+// block per element of dfilter. They are slow, but every sum has one order too,
+// and is in f32. 16-bit filter gradients with several groups use them as well.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Conv.h"
 
 #include "runtime/cuda/ConvFilter.h"
-#include "runtime/cuda/Dnn.h"
+#include "runtime/cuda/CudnnGraph.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Stored.h"
+#include "runtime/cuda/Vector.h"
 #include "runtime/cuda/Window.h"
 
 namespace tmc {
@@ -175,31 +182,69 @@ __global__ void __launch_bounds__(kBlock)
     dfilter.put(blockIdx.x, accumulate ? dfilter.at(blockIdx.x) + sum : sum);
 }
 
+/// A pass of a convolution by the library, if it has a plan for it.
+class ByCudnn {
+public:
+  /// The workspace begins `before` bytes behind the scratch.
+  Status prepare(CudaDevice &device, ConvPass pass, const ConvParams &p,
+                 int64_t before) {
+    before_ = before;
+    if (whyNotCudnn(p, pass))
+      return Status::ok();
+    Status found =
+        graph_.prepare(device, pass, p, kCudaConvScratchBytes - kCudaConvAlign);
+    isUsable_ = bool(found);
+    return found.code() == Code::Unsupported ? Status::ok() : found;
+  }
+  bool isUsable() const { return isUsable_; }
+
+  void run(const Queue &queue, const void *first, const void *second,
+           void *result, void *scratch) {
+    // The library would read and write elsewhere.
+    if (!isAligned(first) || !isAligned(second) || !isAligned(result))
+      return queue.device().fail(Code::Defect,
+                                 std::string(queue.name()) +
+                                     ": an operand or the result of cuDNN "
+                                     "isn't at a multiple of 16 bytes");
+    const uintptr_t from = reinterpret_cast<uintptr_t>(scratch) + before_;
+    const uintptr_t up = (from + kCudaConvAlign - 1) / kCudaConvAlign;
+    graph_.run(queue, first, second, result,
+               reinterpret_cast<void *>(up * kCudaConvAlign));
+  }
+
+private:
+  ConvGraph graph_;
+  bool isUsable_ = false;
+  int64_t before_ = 0;
+};
+
 /// The prepared state of the forward pass and the input gradient.
 struct ConvState : Prepared {
-  DnnConv dnn;
+  ByCudnn library;
 
-  Status prepare(const char *name, Device &on, ConvKind kind,
+  Status prepare(const char *name, Device &on, ConvPass pass,
                  const ConvParams &p, int64_t wanted) {
     device = &deviceOf(on);
     if (Status s = requireScratch(name, wanted, p.scratchBytes); !s)
       return s;
-    return dnn.prepare(*device, kind, p, p.scratchBytes - packedFilterBytes(p));
+    return library.prepare(*device, pass, p, packedFilterBytes(p));
   }
 
-  /// Packs the filter, then runs cuDNN, or `plain` with `count` elements.
+  /// Packs the filter, then runs the library, or `plain` with `count` elements.
   template <typename Plain>
   void run(Queue &queue, const ConvParams &p, int64_t count, Plain plain,
            const void *from, const void *filter, void *to, void *scratch) {
     const Shape shape(p);
-    launch(queue, packFilter, blocksFor(shape.filterCount(), kBlock),
-           dim3(kBlock), 0, shape, StoredIn{filter, p.filter},
-           StoredOut{scratch, p.type});
-    if (dnn.usable())
-      return dnn.run(queue, from, scratch, to,
-                     static_cast<char *>(scratch) + packedFilterBytes(p));
+    if (packsFilter(p) || !isAligned(filter)) {
+      launch(queue, packFilter, blocksFor(shape.filterCount(), kBlock),
+             dim3(kBlock), 0, shape, StoredIn{filter, p.filter},
+             StoredOut{scratch, p.type});
+      filter = scratch;
+    }
+    if (library.isUsable())
+      return library.run(queue, from, filter, to, scratch);
     launch(queue, plain, blocksFor(count, kBlock), dim3(kBlock), 0, shape,
-           StoredIn{from, p.type}, StoredIn{scratch, p.type},
+           StoredIn{from, p.type}, StoredIn{filter, p.type},
            StoredOut{to, p.type});
   }
 };
@@ -213,7 +258,7 @@ Conv::Conv(const Params &params)
 Conv::~Conv() = default;
 
 Status Conv::prepare(Device &device) {
-  return state_->prepare("conv", device, cuda::ConvKind::Forward, params_,
+  return state_->prepare("conv", device, ConvPass::Forward, params_,
                          scratchCap(params_, Backend::Cuda));
 }
 
@@ -230,7 +275,7 @@ ConvGradInput::ConvGradInput(const Params &params)
 ConvGradInput::~ConvGradInput() = default;
 
 Status ConvGradInput::prepare(Device &device) {
-  return state_->prepare("conv_grad_input", device, cuda::ConvKind::GradInput,
+  return state_->prepare("conv_grad_input", device, ConvPass::GradInput,
                          params_, scratchCap(params_, Backend::Cuda));
 }
 
@@ -242,8 +287,9 @@ void ConvGradInput::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
 }
 
 struct ConvGradFilter::State : cuda::Prepared {
-  cuda::DnnConv dnn;             // of f32
-  cuda::GatheredFilter gathered; // of 16 bits
+  cuda::ByCudnn library;
+  cuda::GatheredFilter gathered; // if the library has no plan for 16 bits
+  bool isGathered = false;
 };
 ConvGradFilter::ConvGradFilter(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
@@ -256,12 +302,13 @@ Status ConvGradFilter::prepare(Device &device) {
           "conv_grad_filter", scratchCap(p, Backend::Cuda), p.scratchBytes);
       !s)
     return s;
-  if (gathersWindows(p))
-    return state_->gathered.prepare(*state_->device, p);
-  if (isHalf(p.type))
-    return Status::ok();
-  return state_->dnn.prepare(*state_->device, cuda::ConvKind::GradFilter, p,
-                             p.scratchBytes - packedFilterBytes(p));
+  if (Status s = state_->library.prepare(*state_->device, ConvPass::GradFilter,
+                                         p, filterSumBytesOnCuda(p));
+      !s)
+    return s;
+  state_->isGathered = !state_->library.isUsable() && canGatherWindows(p);
+  return state_->isGathered ? state_->gathered.prepare(*state_->device, p)
+                            : Status::ok();
 }
 
 void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
@@ -273,12 +320,11 @@ void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
   const cuda::StoredOut dfilter{result(outs, 0), p.filter};
   const dim3 block(cuda::kBlock);
   int64_t stride = shape.filterCount() / p.outChannels;
-  if (gathersWindows(p)) {
+  if (state_->isGathered) {
     state_->gathered.run(queue, x, dy, scratch);
     stride = gatheredColumns(p);
-  } else if (state_->dnn.usable()) {
-    state_->dnn.run(queue, x, dy, scratch,
-                    static_cast<char *>(scratch) + packedFilterBytes(p));
+  } else if (state_->library.isUsable()) {
+    state_->library.run(queue, x, dy, scratch, scratch);
   } else {
     launch(queue, cuda::plainGradFilter, dim3(unsigned(shape.filterCount())),
            block, 0, shape, cuda::StoredIn{x, p.type},

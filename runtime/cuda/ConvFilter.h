@@ -2,10 +2,9 @@
 //
 //   sums[o, (tap, c)] = sum over pixels of dy[pixel, o] window[pixel, (tap, c)]
 //
-// cuDNN rounds a filter gradient to the type of its operands, but a parameter's
-// gradient should be f32. So it is computed as a cuBLASLt product (Gemm.h) with
-// f32 sums. The windows are gathered into the workspace several pixels at a
-// time:
+// A parameter's gradient should be f32. Where cuDNN has no f32 sums of 16-bit
+// operands (CudnnConv.h), a cuBLASLt product (Gemm.h) computes them. The
+// windows are gathered into the workspace several pixels at a time:
 //
 //     scratch: [ sums, f32 | windows | cuBLASLt's workspace ]
 //
@@ -27,7 +26,7 @@
 
 namespace tmc::cuda {
 
-/// A filter gradient for which `gathersWindows` is true.
+/// A filter gradient for which `canGatherWindows` is true.
 class GatheredFilter {
 public:
   /// A piece's windows take at most `windowBytes`, but a piece has at least one

@@ -14,35 +14,11 @@
 #ifndef TMC_RUNTIME_KERNELS_CONV_H
 #define TMC_RUNTIME_KERNELS_CONV_H
 
+#include "runtime/kernels/ConvParams.h"
+#include "runtime/kernels/CudnnConv.h"
 #include "runtime/kernels/Matmul.h"
 
 namespace tmc {
-
-/// The shape of a convolution and of its two gradients.
-struct ConvParams {
-  DType type;   // of activations and their gradients
-  DType filter; // of the filter, or of its gradient
-  int64_t batch, inHeight, inWidth, inChannels;
-  int64_t outHeight, outWidth, outChannels;
-  int64_t kernelHeight, kernelWidth;
-  int64_t strideHeight, strideWidth;
-  int64_t padTop, padLeft, padBottom, padRight;
-  int64_t dilationHeight, dilationWidth; // 1: dense
-  int64_t groups;
-  int64_t scratchBytes = 0;
-
-  TMC_FIELDS(type, filter, batch, inHeight, inWidth, inChannels, outHeight,
-             outWidth, outChannels, kernelHeight, kernelWidth, strideHeight,
-             strideWidth, padTop, padLeft, padBottom, padRight, dilationHeight,
-             dilationWidth, groups)
-};
-
-/// The types that a convolution and its gradients take on either backend.
-constexpr bool convTakes(const ConvParams &p) {
-  return p.type == DType::F32
-             ? p.filter == DType::F32
-             : isHalf(p.type) && (p.filter == DType::F32 || p.filter == p.type);
-}
 
 /// ins: x [N, H, W, C], filter OIHW. outs: y [N, outH, outW, outChannels].
 /// `accumulate` isn't supported.
@@ -55,8 +31,8 @@ public:
   static int64_t scratchCap(const Params &params, Backend backend);
   /// Operations of the cpu backend's kernel.
   static int64_t cpuFlops(const Params &params);
-  static int64_t cudaLaunches(const Params &, Wanted) {
-    return 2; // The filter is packed first.
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return packsFilter(params) ? 2 : 1;
   }
   static int64_t unalignedProducts(const Params &) { return 0; }
   TMC_KERNEL(Conv)
@@ -71,8 +47,8 @@ public:
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
-  static int64_t cudaLaunches(const Params &, Wanted) {
-    return 2; // The filter is packed first.
+  static int64_t cudaLaunches(const Params &params, Wanted) {
+    return packsFilter(params) ? 2 : 1;
   }
   static int64_t unalignedProducts(const Params &) { return 0; }
   TMC_KERNEL(ConvGradInput)
@@ -92,13 +68,10 @@ public:
   TMC_KERNEL(ConvGradFilter)
 };
 
-/// cuDNN's workspace.
+/// cuDNN's workspace: the most that a plan may want, beside what fills up its
+/// address to kCudaConvAlign; or that of the products of gathered windows.
 constexpr int64_t kCudaConvScratchBytes = 64 << 20;
-
-/// True if each channel has one filter of its own.
-inline bool isDepthwise(const ConvParams &p) {
-  return p.groups > 1 && p.inChannels == p.groups && p.outChannels == p.groups;
-}
+constexpr int64_t kCudaConvAlign = 256;
 
 namespace conv {
 
@@ -143,16 +116,9 @@ inline int64_t worthOf(const ConvParams &p, int64_t most) {
   return worth >= double(most) ? most : worth < 1 ? 1 : int64_t(worth);
 }
 
-/// A 1 x 1 window with stride 1: x, dy and the filter are matrices in memory,
-/// and each pass is a product that runtime/cpu/Gemm.h computes, in the same
-/// order of additions as ConvProduct.h. Gemm.h divides columns among threads,
-/// so passes with few columns use ConvProduct.h.
-inline bool isPointwise(const ConvParams &p) {
-  return p.groups == 1 && p.kernelHeight == 1 && p.kernelWidth == 1 &&
-         p.strideHeight == 1 && p.strideWidth == 1 && p.padTop == 0 &&
-         p.padLeft == 0 && p.padBottom == 0 && p.padRight == 0;
-}
-/// y = x f^T or dx = dy f.
+/// The product of a pointwise pass: y = x f^T or dx = dy f. runtime/cpu/Gemm.h
+/// computes it in the same order of additions as ConvProduct.h. Gemm.h divides
+/// columns among threads, so passes with few columns use ConvProduct.h.
 inline Matmul::Params pointwiseProduct(const ConvParams &p, bool gradInput) {
   const int64_t pixels = p.batch * p.outHeight * p.outWidth;
   return {.lhs = p.type,
@@ -481,11 +447,15 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
                       sizeOf(p.type));
 }
 
-/// 16-bit filter gradients on cuda, of one group: products of dy with windows
-/// that are gathered several pixels at a time, with sums in f32
-/// (runtime/cuda/ConvFilter.h).
-inline bool gathersWindows(const ConvParams &p) {
+/// The backend's own kernels for 16-bit filter gradients of one group: products
+/// of dy with windows that are gathered several pixels at a time, with sums in
+/// f32 (runtime/cuda/ConvFilter.h).
+inline bool canGatherWindows(const ConvParams &p) {
   return isHalf(p.type) && p.groups == 1;
+}
+/// True if they run, unless the library is missing.
+inline bool gathersWindows(const ConvParams &p) {
+  return canGatherWindows(p) && whyNotCudnn(p, ConvPass::GradFilter);
 }
 /// Elements of a gathered window row, padded to whole accesses of 16 bytes.
 inline int64_t gatheredColumns(const ConvParams &p) {
@@ -510,7 +480,7 @@ inline int64_t gatheredPieces(const ConvParams &p) {
                        gatheredPixels(p, kGatheredBytes));
 }
 inline int64_t filterSumBytesOnCuda(const ConvParams &p) {
-  return gathersWindows(p)
+  return canGatherWindows(p)
              ? alignScratch(p.outChannels * gatheredColumns(p) * 4)
              : packedFilterBytes(p);
 }
@@ -522,11 +492,11 @@ inline int64_t ConvGradFilter::unalignedProducts(const ConvParams &p) {
              : 0;
 }
 
-/// cuDNN's f32 result is unpacked.
+/// Sums are unpacked, unless the plain kernel makes them.
 inline int64_t ConvGradFilter::cudaLaunches(const ConvParams &p, Wanted) {
-  if (!gathersWindows(p))
-    return isHalf(p.type) ? 1 : 2;
-  return gatheredPieces(p) * (gathersNothing(p) ? 1 : 2) + 1;
+  if (gathersWindows(p))
+    return gatheredPieces(p) * (gathersNothing(p) ? 1 : 2) + 1;
+  return whyNotCudnn(p, ConvPass::GradFilter) ? 1 : 2;
 }
 
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {

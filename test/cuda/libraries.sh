@@ -59,9 +59,9 @@ never() {
 compiler=$out/toolkit/bin
 
 run "$out/wheels" "$compiler" --compile-only || { cat "$out/log" >&2; fail "with wheels"; }
-calls "$out/wheels/nvidia/cublas/lib/libcublasLt.so.13 $out/wheels/nvidia/cudnn/lib/libcudnn.so.9"
-calls "-isystem $out/wheels/nvidia/cudnn/include .*-c .*Conv.cu"
-never TMC_WITHOUT_CUDNN
+calls "$out/wheels/nvidia/cublas/lib/libcublasLt.so.13"
+never TMC_CUDNN_FRONTEND
+never libcudnn
 # Carried to where there is no compiler, programs find the wheels' libraries.
 run "$out/wheels" "$out/empty" || true
 grep -q "0 built, 2 as they were" "$out/log" || { cat "$out/log" >&2; fail "nothing was carried"; }
@@ -72,24 +72,25 @@ rm -r "$out/work"
 run "$out/half" "$compiler" --compile-only || { cat "$out/log" >&2; fail "with wheels without cuDNN"; }
 calls "$out/half/nvidia/cublas/lib/libcublasLt.so.13"
 never TMC_CUDNN_FRONTEND
-calls "TMC_WITHOUT_CUDNN .*-c .*Conv.cu"
-never libcudnn
-rm -r "$out/work"
-run "$out/wheels" "$compiler" --compile-only --without-cudnn || { cat "$out/log" >&2; fail "--without-cudnn"; }
-calls "$out/wheels/nvidia/cublas/lib/libcublasLt.so.13"
-calls TMC_WITHOUT_CUDNN
 never libcudnn
 rm -r "$out/work"
 # The frontend's header, in a folder of packages. Without nvrtc, which it calls, it counts for nothing.
 touch "$out/front/include/cudnn_frontend.h"
 run "$out/wheels:$out/front" "$compiler" --compile-only || { cat "$out/log" >&2; fail "without nvrtc"; }
 never TMC_CUDNN_FRONTEND
+never libcudnn
 rm -r "$out/work"
 mkdir -p "$out/toolkit/lib64" && touch "$out/toolkit/lib64/libnvrtc.so"
 run "$out/wheels:$out/front" "$compiler" --compile-only || { cat "$out/log" >&2; fail "with the frontend"; }
 calls "TMC_CUDNN_FRONTEND .*-isystem $out/front/include .*-c .*CudnnGraph.cpp"
-calls "$out/wheels/nvidia/cudnn/lib/libcudnn.so.9 $out/toolkit/lib64/libnvrtc.so"
+calls "-isystem $out/wheels/nvidia/cudnn/include .*-c .*CudnnGraph.cpp"
+calls "$out/wheels/nvidia/cublas/lib/libcublasLt.so.13 $out/wheels/nvidia/cudnn/lib/libcudnn.so.9 $out/toolkit/lib64/libnvrtc.so"
+rm -r "$out/work"
+run "$out/wheels:$out/front" "$compiler" --compile-only --without-cudnn || { cat "$out/log" >&2; fail "--without-cudnn"; }
+calls "$out/wheels/nvidia/cublas/lib/libcublasLt.so.13"
+never TMC_CUDNN_FRONTEND
+never libcudnn
 rm "$out/toolkit/lib64/libnvrtc.so"
 ! run "$out/empty" "$compiler" --compile-only || fail "without cuBLASLt"
 grep -q "error: no cuBLASLt beside" "$out/log" || { cat "$out/log" >&2; fail "no word of cuBLASLt"; }
-echo "wheels, carried, wheels without cuDNN, --without-cudnn, the frontend, nothing"
+echo "wheels, carried, wheels without cuDNN, the frontend, --without-cudnn, nothing"

@@ -13,11 +13,11 @@ find_program(TMC_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda/bin
   PATH_SUFFIXES bin)
 find_path(TMC_CUDA_INCLUDE cublasLt.h HINTS ENV CUDA_HOME
   PATHS /usr/local/cuda/include PATH_SUFFIXES include)
-# Without cuDNN the backend has plain convolutions only.
 find_path(TMC_CUDNN_INCLUDE cudnn.h HINTS ${TMC_CUDA_INCLUDE} ENV CUDA_HOME
   PATH_SUFFIXES include)
-# Graphs of cuDNN take its header-only frontend (PyPI's nvidia-cudnn-frontend, which has
-# its headers beside the packages of this Python). Without it attention has own kernels only.
+# Graphs of cuDNN take its header-only frontend: PyPI's nvidia-cudnn-frontend, from
+# tools/setup or beside the packages of this Python. Without it attention and convolutions
+# have own kernels only.
 set(packages)
 if(Python3_EXECUTABLE)
   execute_process(COMMAND ${Python3_EXECUTABLE} -c
@@ -25,7 +25,7 @@ if(Python3_EXECUTABLE)
     OUTPUT_VARIABLE packages OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 find_path(TMC_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${TMC_CUDA_INCLUDE}
-  ${packages}/include ENV CUDNN_FRONTEND_HOME PATH_SUFFIXES include)
+  ${PROJECT_BINARY_DIR}/cudnn-frontend/include ${packages}/include ENV CUDNN_FRONTEND_HOME PATH_SUFFIXES include)
 mark_as_advanced(TMC_NVCC TMC_CUDA_INCLUDE TMC_CUDNN_INCLUDE TMC_CUDNN_FRONTEND_INCLUDE)
 # "9.19.0", from lines as "#define CUDNN_MAJOR 9".
 function(tmc_header_version variable header major minor patch)
@@ -52,11 +52,8 @@ if(EXISTS ${TMC_CUDNN_INCLUDE}/cudnn_version.h)
 endif()
 # A step without convolutions doesn't ask for cuDNN where it runs.
 set(TMC_CUDA_LIBRARIES "-Xlinker --as-needed -lcublasLt")
-if(TMC_CUDNN_INCLUDE)
-  string(APPEND TMC_CUDA_LIBRARIES " -lcudnn")
-endif()
 if(TMC_CUDNN_FRONTEND)
-  string(APPEND TMC_CUDA_LIBRARIES " -lnvrtc") # of the frontend
+  string(APPEND TMC_CUDA_LIBRARIES " -lcudnn -lnvrtc") # the frontend calls NVRTC
 endif()
 # Older compilers than 12 don't know C++20.
 set(version 0)

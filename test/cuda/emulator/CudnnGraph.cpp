@@ -1,10 +1,7 @@
-//===- CudnnGraph.cpp - a stand-in for graphs of cuDNN --------------------===//
+//===- CudnnGraph.cpp - a stand-in for cuDNN's graphs of attention --------===//
 //
-// runtime/cuda/CudnnGraph.h over plain loops in double: a graph reads each
-// tensor by its sizes and strides, so that a wrong one is seen in the results
-// or reported. Operands outside of their buffers or never written, which the
-// library wouldn't notice, are reported, and so are addresses that aren't
-// multiples of 16 bytes, with which the library gives wrong numbers.
+// AttentionGraph of runtime/cuda/CudnnGraph.h, over plain loops in double on
+// the tensors of PlacedTensor.h.
 //
 // It doesn't round probabilities; the library does. The library alone knows
 // which shapes it takes, and its workspace: test/cuda/CudnnTest.cpp asks it.
@@ -13,14 +10,9 @@
 
 #include "test/cuda/emulator/CudnnGraph.h"
 
-#include "runtime/cuda/CudnnGraph.h"
-
 #include "test/cuda/emulator/Counts.h"
-#include "test/cuda/emulator/Report.h"
-#include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/PlacedTensor.h"
 #include "test/cuda/emulator/Streams.h"
-
-#include "runtime/kernels/Storage.h"
 
 #include <cmath>
 #include <cstring>
@@ -34,60 +26,6 @@ using namespace tmc::emulator;
 
 namespace {
 
-/// A tensor at an address; its innermost dimension is contiguous.
-struct Placed {
-  const char *name;
-  void *at;
-  GraphTensor tensor;
-  DType type;
-
-  int64_t place(int64_t b, int64_t h, int64_t t, int64_t d) const {
-    const auto &s = tensor.strides;
-    return b * s[0] + h * s[1] + t * s[2] + d * s[3];
-  }
-  double get(int64_t b, int64_t h, int64_t t, int64_t d = 0) const {
-    const int64_t i = place(b, h, t, d);
-    switch (type) {
-    case DType::BF16:
-      return widen(static_cast<const bf16 *>(at)[i]);
-    case DType::F16:
-      return widen(static_cast<const f16 *>(at)[i]);
-    default:
-      return static_cast<const float *>(at)[i];
-    }
-  }
-  void put(int64_t b, int64_t h, int64_t t, int64_t d, double value) const {
-    const int64_t i = place(b, h, t, d);
-    switch (type) {
-    case DType::BF16:
-      static_cast<bf16 *>(at)[i] = narrow<bf16>(float(value));
-      break;
-    case DType::F16:
-      static_cast<f16 *>(at)[i] = narrow<f16>(float(value));
-      break;
-    default:
-      static_cast<float *>(at)[i] = float(value);
-    }
-  }
-  /// True if all of its rows may be touched.
-  bool touch(Touch kind) const {
-    const std::string what = std::string("attention by cuDNN, ") + name + ",";
-    if (reinterpret_cast<uintptr_t>(at) % 16) {
-      report(FaultKind::Library, 0, what + " isn't at a multiple of 16 bytes");
-      return false;
-    }
-    const auto &[batch, heads, time, channels] = tensor.sizes;
-    for (int64_t b = 0; b < batch; ++b)
-      for (int64_t h = 0; h < heads; ++h)
-        for (int64_t t = 0; t < time; ++t)
-          if (!touchAll(static_cast<char *>(at) +
-                            place(b, h, t, 0) * sizeOf(type),
-                        size_t(channels * sizeOf(type)), kind, what.c_str()))
-            return false;
-    return true;
-  }
-};
-
 struct Job {
   AttentionPass pass;
   AttentionParams p;
@@ -100,7 +38,8 @@ struct Job {
       : pass(pass), p(p), workspace(workspace), workspaceBytes(bytes) {
     const AttentionTensors all(p);
     auto placed = [&](const char *name, const void *at, const GraphTensor &t) {
-      return Placed{name, const_cast<void *>(at), t, p.type};
+      return Placed{"attention by cuDNN", name, const_cast<void *>(at), t,
+                    p.type};
     };
     q = placed("q", a.q, all.q);
     k = placed("k", a.k, all.k);
@@ -127,12 +66,8 @@ struct Job {
 
   bool touch() const {
     const bool isForward = pass == AttentionPass::Forward;
-    if (!touchAll(workspace, size_t(workspaceBytes), Touch::Write,
-                  "attention by cuDNN, its workspace,"))
+    if (!spoilWorkspace("attention by cuDNN", workspace, workspaceBytes))
       return false;
-    std::memset(workspace, 0xff, size_t(workspaceBytes));
-    setWritten(reinterpret_cast<uintptr_t>(workspace), size_t(workspaceBytes),
-               false);
     const Touch kind = isForward ? Touch::Write : Touch::Read;
     if (!q.touch(Touch::Read) || !k.touch(Touch::Read) ||
         !v.touch(Touch::Read) || !out.touch(kind) || !lse.touch(kind))

@@ -7,8 +7,10 @@
 namespace tmc::emulator {
 
 /// The workspace of graphs that are prepared from now on; -1: most of what is
-/// planned for their shape.
+/// planned for an attention of their shape, and a little for a convolution.
 extern int64_t cudnnWorkspaceBytes;
+/// The graphs of convolutions that were run.
+extern int64_t cudnnConvolutions;
 
 } // namespace tmc::emulator
 

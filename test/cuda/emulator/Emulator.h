@@ -14,7 +14,7 @@
 //     Graphs.h     work that is recorded and queued as a whole
 //     Works.h      which work of two streams happens before which
 //     Memory.h     device and pinned memory, between red zones
-//     CublasLt.cpp, Cudnn.cpp   stand-ins of the libraries
+//     CublasLt.cpp, Cudnn*.cpp  stand-ins of the libraries
 //     Steps.h      what a launch of an emitted step may touch
 //     Report.h     a fault by kernel, block, thread and source line
 //
