@@ -1,6 +1,7 @@
 #include "driver/pipeline/WeightsFile.h"
 
 #include "compiler/support/FileWords.h"
+#include "runtime/kernels/Names.h"
 #include "runtime/step/Identity.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -338,6 +339,11 @@ static Expected<WeightsRecord> recordOf(const WeightSources &sources,
                             error.message());
     WeightsRecord::File entry;
     entry.path = path.str().str();
+    // JSON holds text, and a path may be any bytes.
+    if (const std::string fault = nameFault(entry.path); !fault.empty())
+      return Failure::usage("the path of the weights '" + entry.path + "' " +
+                            fault)
+          .note("--copy-weights copies them, and records no path");
     if (Status s = headerDigits(file, entry.header); !s)
       return failureOf(s);
     record.files.push_back(std::move(entry));

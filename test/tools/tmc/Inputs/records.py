@@ -2,6 +2,7 @@
 
     records.py header FILE                          renames a tensor of a safetensors file, its bytes stay
     records.py damage STEP DIR FLAG ...             STEP with damaged weights.json, in DIR; FLAGS are the trainer's
+    records.py bytes TMC MODEL WEIGHTS DIR          weights in a folder whose name isn't UTF-8
     records.py stop TMC MODEL WEIGHTS DIR           Ctrl-C in the middle of a copy
 """
 
@@ -85,4 +86,15 @@ def stop(tmc, model, weights, place):
     assert done.returncode in (130, -signal.SIGINT), (done.returncode, done.stdout)
 
 
-{"header": header, "damage": damage, "stop": stop}[sys.argv[1]](*sys.argv[2:])
+def raw(tmc, model, weights, place):
+    folder = os.fsencode(place) + b"-\xff"
+    shutil.copytree(os.fsencode(weights), folder)
+    command = [tmc, "compile", model, "--target", "cpu", "--batch", "4", "--emit", "source", "--weights", folder, "-o", place]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 2 and b"--copy-weights copies them" in done.stdout, (done.returncode, done.stdout)
+    assert not os.path.exists(place)
+    subprocess.run([*command, "--copy-weights"], check=True, stderr=subprocess.DEVNULL)
+    assert os.path.exists(os.path.join(place, "weights.safetensors"))
+
+
+{"header": header, "damage": damage, "bytes": raw, "stop": stop}[sys.argv[1]](*sys.argv[2:])
