@@ -134,10 +134,14 @@ TMC_API const char *tmc_last_error(void);
 /* Identifies a compilation; that of step.h is TMC_STEP_IDENTITY. */
 TMC_API const char *tmc_step_identity(void);
 
-/* Set parameters and states: from a safetensors file by name, or at random. A
- * parameter that isn't trained is never random if it has a value, or if the
- * weights.safetensors beside the library has one. */
-TMC_API int tmc_step_load(tmc_step *step, const char *safetensors_path);
+/* Set parameters and states: from files by name, or at random. `path` is a
+ * safetensors file, several with commas between them, an index of shards or a
+ * folder of Hugging Face. If it is null, the values are those that the
+ * compilation recorded or copied beside the library; 2 if it left none, or not
+ * all of them. Adapters that no file has start by their rules. A parameter that
+ * isn't trained is never random if it has a value, or if the compilation left
+ * one. */
+TMC_API int tmc_step_load(tmc_step *step, const char *path);
 TMC_API int tmc_step_init_random(tmc_step *step, uint64_t seed);
 
 /* The tensors that can be accessed by name. */
@@ -170,8 +174,8 @@ TMC_API int tmc_step_evaluate(tmc_step *step, double *loss);
 /* A checkpoint is a directory, which is replaced atomically. save writes
  * trained parameters, states, moments, the counts of steps and of batches, and
  * the seed; resume reads them back. Parameters that aren't trained keep their
- * values in resume, or come from the weights.safetensors beside the library; a
- * checkpoint with others is refused. A finite value is never replaced by a
+ * values in resume, or come from what the compilation left beside the library;
+ * a checkpoint with others is refused. A finite value is never replaced by a
  * non-finite one. */
 TMC_API int tmc_step_save(tmc_step *step, const char *directory);
 /* Writes the model to directory/model.safetensors, under the names of its
@@ -180,6 +184,14 @@ TMC_API int tmc_step_save(tmc_step *step, const char *directory);
 TMC_API int tmc_step_save_weights(tmc_step *step, const char *directory,
                                   const char *type);
 TMC_API int tmc_step_resume(tmc_step *step, const char *directory);
+
+/* The adapters of a step of `tmc compile --lora`, and what it trains whole, in
+ * PEFT's files: adapter_model.safetensors and adapter_config.json, under the
+ * names of the files that the base came from. load_adapter wants all values of
+ * the step to be there; moments and counts stay. 2: the step has no adapters.
+ */
+TMC_API int tmc_step_save_adapter(tmc_step *step, const char *directory);
+TMC_API int tmc_step_load_adapter(tmc_step *step, const char *directory);
 
 TMC_API int tmc_step_get_statistics(const tmc_step *step,
                                     tmc_statistics *statistics);

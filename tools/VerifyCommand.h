@@ -37,8 +37,9 @@ struct VerifyCommand {
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> weights{
       "weights", llvm::cl::value_desc("FILE"),
-      llvm::cl::desc("a .safetensors file (default: DIR/weights.safetensors, "
-                     "else random weights)"),
+      llvm::cl::desc(
+          "a .safetensors file (default: the values that tmc compile "
+          "left, else random\n                          ones)"),
       llvm::cl::sub(command), llvm::cl::cat(category)};
   llvm::cl::list<std::string> data{
       "data", llvm::cl::value_desc("FILE|NAME=FILE"),

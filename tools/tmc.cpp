@@ -183,6 +183,11 @@ struct ModelFlags {
       cl::desc("names that begin with OLD in that file begin with NEW in the "
                "model; either may be empty"),
       cl::sub(compile), cl::cat(category)};
+  cl::opt<bool> copyWeights{
+      "copy-weights",
+      cl::desc("copy the values of --weights into DIR (default: DIR records "
+               "where they are)"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::value_desc("DIR"),
                               cl::desc("output directory (default: the "
                                        "model's name)"),
@@ -457,6 +462,10 @@ Expected<void> ModelFlags::readOutput(CompileOptions &options) {
     return Failure::usage("--weights-prefix=" + weightsPrefix +
                           " isn't OLD=NEW");
   options.weightsPrefix = {inFile.str(), inModel.str()};
+  options.copyWeights = copyWeights;
+  if (copyWeights && options.weights.empty())
+    return Failure::usage("--copy-weights goes with --weights: the model's own "
+                          "values are always copied");
   options.snapshot = snapshot;
   options.trace = trace;
   options.output = output;

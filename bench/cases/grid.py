@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `auto` chooses beside its whole grid: twelve steps, each setting of the levers planned in full.
+"""What `auto` chooses beside its whole grid: thirteen steps, each setting of the levers planned in full.
 
     grid.py [--bin build/bin] [--only CASE ...] [--jobs 2] [--log FILE] [--json FILE] [-o FILE.md]
 
@@ -7,7 +7,8 @@ A case is a model, a target and a budget. With all levers free (`--micro-batches
 --optimizer auto --loss-chunk auto --offload auto`) tmc looks at few settings, coarsely; here every setting of the
 grid is pinned and planned in full, with `--offload auto`, within the same budget, those first whose kernels take least.
 Left out is a setting whose kernels alone take a quarter longer than the best plan so far: only updates can leave the
-device, and they are a smaller part of these steps. The table has both times and their ratio, and ends with the worst.
+device, and they are a smaller part of these steps. A step with adapters has the storage of its base as a lever in
+place of precision and optimizer (`--base auto`), and a minute is enough for it. The table has both times and their ratio, and ends with the worst.
 Nothing runs but the planner; all figures are predictions. Needs only the standard library, and some hours of a
 processor: with `--log`, what was planned before isn't again.
 """
@@ -33,12 +34,21 @@ RESNET, MLP = "examples/resnet-tiny.onnx", "examples/mlp.onnx"
 NORM = "--batchnorm=per-micro-batch"
 USELESS = 1.25  # Times the best plan: kernels that take longer can't win by updates on the host.
 NO_BUDGET = "1024TiB"
+ONE = [None]  # A lever without a flag.
 HOST = "--host-budget=1TiB"  # More than any of these plans takes.
 FIGURES = ["step_time_s", "unconstrained_time_s", "chosen_levers"]  # Of plan.json.
 
 
-def case(model, target, budget, batch, precisions, *options, chunks=CHUNKS):
-    return dict(model=model, target=target, budget=budget, batch=batch, precisions=precisions, options=options, chunks=chunks)
+def case(model, target, budget, batch, precisions, *options, chunks=CHUNKS, optimizers=OPTIMIZERS, bases=ONE):
+    grid = {"micro-batches": [str(n) for n in pieces_of(batch)], "precision": precisions, "optimizer": optimizers, "loss-chunk": chunks,
+            "base": bases}
+    return dict(model=model, target=target, budget=budget, batch=batch, options=options,
+                grid={lever: values for lever, values in grid.items() if values != ONE})
+
+
+def pieces_of(batch):
+    """Powers of two that divide it, and the whole batch."""
+    return [n for n in range(1, batch + 1) if n == batch or (n & (n - 1) == 0 and batch % n == 0)]
 
 
 CASES = {
@@ -48,18 +58,15 @@ CASES = {
     "gpt2-cpu": case(GPT2, "cpu:v3", "1600MiB", 8, ["f32", "bf16"], "--dim=sequence=512"),
     "bert-t4": case(BERT, "cuda:t4", "2GiB", 64, FP16, "--dim=sequence=128"),
     "bert-rtx3060": case(BERT, "cuda:rtx3060", "1500MiB", 32, BF16, "--dim=sequence=512"),
-    "resnet-v100": case(RESNET, "cuda:v100", "600MiB", 256, FP16, NORM, chunks=[None]),
-    "mlp-cpu": case(MLP, "cpu:v3", "20MiB", 4096, ["f32", "bf16"], chunks=[None]),
+    "resnet-v100": case(RESNET, "cuda:v100", "600MiB", 256, FP16, NORM, chunks=ONE),
+    "mlp-cpu": case(MLP, "cpu:v3", "20MiB", 4096, ["f32", "bf16"], chunks=ONE),
     "gpt2-xl-rtx3060": case(XL, "cuda:rtx3060", "12GiB", 64, BF16, "--dim=sequence=1024"),
     "gpt2-xl-v100": case(XL, "cuda:v100", "16GiB", 16, FP16, "--dim=sequence=1024"),
     "mistral-rtx4090": case(MISTRAL, "cuda:rtx4090", "24GiB", 8, BF16, "--dim=sequence=1024"),
+    "mlp-adapters": case(MLP, "cpu:v3", "1400KiB", 64, ONE, "--lora=r=8,targets=all-linear", chunks=ONE, optimizers=ONE,
+                         bases=["keep", "int8", "nf4"]),
     "mistral-a100": case(MISTRAL, "cuda:a100-80", "80GiB", 8, BF16, "--dim=sequence=1024"),
 }
-
-
-def pieces_of(batch):
-    """Powers of two that divide it, and the whole batch."""
-    return [n for n in range(1, batch + 1) if n == batch or (n & (n - 1) == 0 and batch % n == 0)]
 
 
 def plan(options, known, levers, offload="auto", effort=100):
@@ -115,11 +122,8 @@ def words(levers):
 
 def against_grid(options, name):
     known = CASES[name]
-    free = {"micro-batches": "auto", "precision": "auto", "optimizer": "auto", "loss-chunk": "auto"}
-    if known["chunks"] == [None]:
-        del free["loss-chunk"]
-    settings = [dict(zip(("micro-batches", "precision", "optimizer", "loss-chunk"), (str(pieces), *rest)))
-                for pieces, *rest in itertools.product(pieces_of(known["batch"]), known["precisions"], OPTIMIZERS, known["chunks"])]
+    free = dict.fromkeys(known["grid"], "auto")
+    settings = [dict(zip(free, values)) for values in itertools.product(*known["grid"].values())]
     chosen, took = plan(options, known, free)
     if not chosen:
         sys.exit(f"{name}: tmc finds no setting that fits {known['budget']}")

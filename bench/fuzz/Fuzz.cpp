@@ -5,6 +5,7 @@
 //                    which a sound archive is made first, since no mutation
 //                    gets by the checksums of a zip file
 //   TMC_FUZZ_INDEX   an index of shards, which lies beside two shards
+//   TMC_FUZZ_RECORD  the record of a step's weights
 //   TMC_FUZZ_LINES   a data file of samples in JSON
 //   TMC_FUZZ_ADAPTER an adapter_config.json, for the trainer and for merging
 //   TMC_FUZZ_STATE   the text beside codes in a checkpoint of bitsandbytes
@@ -16,6 +17,8 @@
 
 #ifdef TMC_FUZZ_INDEX
 #include "runtime/step/SafetensorsSet.h"
+#elif defined(TMC_FUZZ_RECORD)
+#include "runtime/step/WeightsRecord.h"
 #elif defined(TMC_FUZZ_LINES)
 #include "runtime/step/Data.h"
 #elif defined(TMC_FUZZ_ADAPTER)
@@ -91,6 +94,41 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   // No file but the shards.
   for (const SafetensorsFile &file : set.files())
     if (s && file.path() != folder + "/one" && file.path() != folder + "/two")
+      std::abort();
+  return 0;
+}
+
+#elif defined(TMC_FUZZ_RECORD)
+
+/// Reads the bytes as a record.
+static Status recordOf(const std::string &bytes, WeightsRecord &record) {
+  static const std::string path =
+      "/dev/shm/tmc-fuzz-" + std::to_string(getpid()) + ".json";
+  put(path, bytes);
+  const Status s = readRecord(path, record);
+  unlink(path.c_str());
+  return s;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  WeightsRecord record, again;
+  const Status s =
+      recordOf({reinterpret_cast<const char *>(data), size}, record);
+  if (!s && s.code() != Code::BadInput)
+    std::abort();
+  if (!s)
+    return 0;
+  for (const WeightsRecord::File &file : record.files)
+    if (file.path.empty() || file.header.size() != 16)
+      std::abort();
+  // A record that is written again says the same.
+  if (!recordOf(recordText(record), again) || again.inFile != record.inFile ||
+      again.inModel != record.inModel ||
+      again.files.size() != record.files.size() ||
+      again.hasBeside != record.hasBeside)
+    std::abort();
+  for (const char *name : {"", "m.w", "w"})
+    if (record.nameInModel(name) != again.nameInModel(name))
       std::abort();
   return 0;
 }

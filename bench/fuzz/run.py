@@ -30,17 +30,22 @@ READERS = dict(
     onnx=["frontends/onnx/Wire.cpp", "frontends/onnx/Model.cpp", "frontends/onnx/Importer.cpp", "frontends/SafeFile.cpp"],
     torch=["frontends/torch/Archive.cpp", "frontends/torch/Program.cpp", "frontends/torch/Blocks.cpp", "frontends/torch/Importer.cpp",
            "frontends/SafeFile.cpp"],
-    index=["runtime/step/SafetensorsSet.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
+    index=["runtime/step/SafetensorsSet.cpp", "runtime/step/WeightsRecord.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
+    record=["runtime/step/WeightsRecord.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
     lines=["runtime/step/JsonLines.cpp", "runtime/step/Data.cpp", "runtime/step/DataFile.cpp", "runtime/step/DataSource.cpp",
            "runtime/step/Labels.cpp", "runtime/step/DataPaths.cpp", "runtime/step/Safetensors.cpp", "runtime/step/File.cpp"],
     adapter=["runtime/step/AdapterSettings.cpp", "driver/merge/AdapterConfig.cpp", "driver/merge/NamePattern.cpp"],
     state=["runtime/step/QuantState.cpp"])
 # Larger seeds make slow runs: a program is parsed, imported and verified whole.
-MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000, index=4_000, lines=4_000, adapter=4_000, state=4_000)
+MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000, index=4_000, record=4_000, lines=4_000, adapter=4_000, state=4_000)
 # Indices of shards, of tensors a and b.
 INDICES = [b'{"weight_map": {"a": "one", "b": "two"}}',
            b'{"metadata": {"total_size": 8, "more": [1.5e-3, null, {"x": "\\ud83d\\ude00"}]}, "weight_map": {"a": "one", "b": "two"}}',
            b'{"weight_map": {"a": "one"}}', b'{"weight_map": {"a": "../one"}}']
+# Records of the weights of a step.
+RECORDS = [b'{"made_by": "tmc compile", "step": "ab12", "prefix": {"in_file": "m.", "in_model": ""}, "files": [{"path": "/a", "header":'
+           b' "0123456789abcdef"}, {"path": "/b", "header": "00000000000000ff"}], "beside": true}',
+           b'{"made_by":"tmc compile","step":"","files":[],"beside":false,"more":[1.5e-3,null,{"x":"\\ud83d\\ude00"}]}']
 # Samples of inputs [2, 3], [2, 3], [2, 3], [2] and [2, 3, 4] (Fuzz.cpp).
 LINES = [b'{"ids": [1, 2, 3], "labels": [-100, 2, 3], "mask": [1, 1, 1], "grade": -1.5e2, "box": [[1,2,3,4],[5,6,7,8],[9,0.5,1e-3,2]]}\n',
          b'\n{"box":[[1,2,3,4],[5,6,7,8],[9,0,1,2]],"text":{"a":["\\u00e9",null,true]},"ids":[],"labels":[7],"mask":[1],"grade":0}\r\n' * 3]
@@ -52,8 +57,9 @@ ADAPTERS = [b'{"peft_type": "LORA", "r": 16, "lora_alpha": 32, "use_rslora": tru
 STATES = [b'{"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [128, 64], "nested_blocksize": 256, "nested_dtype": "float32",'
           b' "nested_offset": 0.0519}', b'{"quant_type":"fp4","blocksize":128,"shape":[1,2,3,4,5,6,7,8],"more":{"a":[null,"\\u00e9",-1e-9]}}']
 # The readers of texts that are no models.
-TEXTS = dict(index=INDICES, lines=LINES, adapter=ADAPTERS, state=STATES)
+TEXTS = dict(index=INDICES, record=RECORDS, lines=LINES, adapter=ADAPTERS, state=STATES)
 WORDS = dict(index=("weight_map", "metadata", "one", "two", "../", "/dev/", "\\\\u", "\\\\ud83d", ".", "{", "["),
+             record=("made_by", "tmc compile", "step", "prefix", "in_file", "in_model", "files", "path", "header", "beside", "true", "{", "["),
              lines=("ids", "labels", "mask", "grade", "box", "-100", "1e5", "\\\\u", "\\\\ud83d", "null", "{", "[", "]", "\\x0a"),
              adapter=("peft_type", "LORA", "r", "lora_alpha", "use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "fan_in_fan_out",
                       "modules_to_save", "target_modules", "bias", "init_lora_weights", "null", "true", "1e999", "-1", ".*", "^", "\\\\u"),

@@ -525,7 +525,10 @@ std::string tmc::planTable(const Planned &planned) {
   if (!plan.batchNorm.empty())
     table.row("batch norms", plan.batchNorm);
   tellValues(table, planned.values);
-  if (planned.weightBytes >= 0)
+  if (planned.recordedBytes > 0)
+    table.row("weights recorded", readableBytes(planned.recordedBytes));
+  if (planned.weightBytes > 0 ||
+      (planned.weightBytes == 0 && planned.recordedBytes == 0))
     table.row("weights written", planned.weightBytes == 0
                                      ? "none"
                                      : readableBytes(planned.weightBytes));

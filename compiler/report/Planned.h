@@ -121,7 +121,8 @@ struct Planned {
   const PlanFigures &figures;
   const PlanTrace &trace;
   const std::vector<ModelValue> &values;
-  int64_t weightBytes = -1; // Written beside the step; -1: not requested.
+  int64_t weightBytes = -1;  // Copied beside the step; -1: not requested.
+  int64_t recordedBytes = 0; // Of weights that stay where they are.
   /// For a compiled step: its library's file and its identity; empty: only a
   /// plan.
   std::string library, identity;

@@ -57,8 +57,9 @@ static Expected<void> writePlan(const Compiled &compiled,
   return directory.write("plan.json", planJson(planned));
 }
 
-/// Writes the files of the output directory, except linked ones.
+/// Writes the files of the output directory `output`, except linked ones.
 static Expected<void> writeFiles(const Compiled &compiled,
+                                 const std::string &output,
                                  OutputDirectory &directory, NamedStep &step) {
   const CompileOptions &options = compiled.candidate->options;
   if (options.emit == Artifact::Plan)
@@ -68,14 +69,17 @@ static Expected<void> writeFiles(const Compiled &compiled,
   if (!source)
     return std::move(source.failure());
   const WeightSources &weights = *compiled.forward->weights;
+  const bool copies = copiesWeights(weights, output, options.copyWeights);
+  Expected<std::string> digest = digestOf(weights, copies);
+  if (!digest)
+    return std::move(digest.failure());
   step.text = std::move(*source);
-  step.interface = {options.name,
-                    identityOf({TMC_VERSION, options.name, step.text.whole,
-                                weights.digest()})};
+  step.interface = {options.name, identityOf({TMC_VERSION, options.name,
+                                              step.text.whole, *digest})};
   const std::string tail = interfaceText(step.interface);
   step.text.whole += tail;
   step.text.main += tail;
-  TMC_TRY(writeWeights(weights, step.interface.identity, directory));
+  TMC_TRY(writeWeights(weights, copies, step.interface.identity, directory));
   mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
   const bool cuda = emit.backend == Backend::Cuda;
   std::vector<std::pair<std::string, std::string>> files = {
@@ -230,15 +234,14 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
   if (!directory)
     return std::move(directory.failure());
   NamedStep step;
-  if (done = writeFiles(compiled, *directory, step); !done)
+  if (done = writeFiles(compiled, *output, *directory, step); !done)
     return done;
   if (options.emit != Artifact::Plan)
     if (done = link(compiled, *installation, *directory, step); !done)
       return done;
   std::vector<std::string> replaced;
-  if (compiled.forward->weights && compiled.forward->weights->tensors.empty() &&
-      hasOldWeights(*output))
-    replaced.push_back(kWeightsFile);
+  if (compiled.forward->weights)
+    replaced = oldWeights(*output);
   DependRule rule;
   if (!options.depfile.empty()) {
     rule = dependRule(compiled, *installation, *output, directory->names());

@@ -93,8 +93,9 @@ struct CompileOptions {
   std::string weights;     // A SafetensorsSet; empty: the model's own.
   std::pair<std::string, std::string> weightsPrefix; // Prefix of names: in the
                                                      // file, in the model.
-  std::string output;  // Directory; empty: the model's name.
-  bool force = false;  // Overwrite, even if others wrote the files there.
+  bool copyWeights = false; // Copy what `weights` names; else record it.
+  std::string output;       // Directory; empty: the model's name.
+  bool force = false;       // Overwrite, even if others wrote the files there.
   std::string name;    // --name, which C identifiers begin with; empty: none.
   std::string depfile; // -MF; empty: none.
   /// -MT: the targets of the depfile's rule; empty: all written files.

@@ -4,6 +4,10 @@ using namespace tmc;
 
 Planned tmc::plannedOf(const Compiled &compiled) {
   const Forward &forward = *compiled.forward;
+  const WeightSources *weights = forward.weights.get();
+  const CompileOptions &options = compiled.candidate->options;
+  const bool copies =
+      weights && copiesWeights(*weights, options.output, options.copyWeights);
   return {forward.model,
           forward.device.name,
           forward.device.compiledFor(),
@@ -14,7 +18,8 @@ Planned tmc::plannedOf(const Compiled &compiled) {
           compiled.step().figures,
           compiled.step().trace,
           forward.values,
-          forward.weights ? forward.weights->totalBytes : -1,
+          weights ? weights->copiedBytes(copies) : -1,
+          weights ? weights->totalBytes - weights->copiedBytes(copies) : 0,
           /*library=*/"",
           /*identity=*/"",
           forward.table()};

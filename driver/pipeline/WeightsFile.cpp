@@ -1,9 +1,13 @@
 #include "driver/pipeline/WeightsFile.h"
 
 #include "compiler/support/FileWords.h"
+#include "runtime/kernels/Names.h"
 #include "runtime/step/Identity.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/xxhash.h"
 
 #include <algorithm>
@@ -98,9 +102,7 @@ static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
       bytes = *read;
     }
     for (const std::string &name : names) {
-      sources.tensors.emplace_back(name, like);
-      sources.bytes.push_back(bytes);
-      sources.totalBytes += int64_t(bytes.size());
+      sources.add(name, like, bytes, /*canBeRecorded=*/false);
     }
   }
   return {};
@@ -246,6 +248,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
                    const std::string &path, const WeightsPrefix &prefix,
                    bool takesCodes) {
   WeightSources sources;
+  sources.prefix = prefix;
   if (!path.empty()) {
     if (Status s = SafetensorsSet::open(path, sources.given); !s)
       return failureOf(s);
@@ -259,7 +262,8 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
   for (const ModelValue &value : values) {
     SafeTensor tensor{value.type, value.shape, 0, 0};
     std::string_view bytes;
-    if (const SetTensor *found = find(sources.given, value, prefix, known)) {
+    const SetTensor *found = find(sources.given, value, prefix, known);
+    if (found) {
       tensor.type = found->type;
       tensor.shape = found->shape;
       bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
@@ -277,9 +281,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
       if (value.type == DType::F32 && int64_t(bytes.size()) == 2 * value.bytes)
         tensor.type = DType::F64;
     }
-    sources.tensors.emplace_back(value.name, tensor);
-    sources.bytes.push_back(bytes);
-    sources.totalBytes += int64_t(bytes.size());
+    sources.add(value.name, tensor, bytes, /*canBeRecorded=*/found);
     const std::vector<BesideCodes> all =
         besideCodes(sources.given, value, prefix);
     if (sources.codes.empty() && !all.empty() &&
@@ -288,9 +290,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     for (const BesideCodes &each : all) {
       const SetTensor &beside = *sources.given.find(each.inFile);
       bytes = {sources.given.data(beside), size_t(beside.end - beside.begin)};
-      sources.tensors.emplace_back(each.own, beside);
-      sources.bytes.push_back(bytes);
-      sources.totalBytes += int64_t(bytes.size());
+      sources.add(each.own, beside, bytes, /*canBeRecorded=*/true);
     }
   }
   sources.transient = model.transient();
@@ -298,38 +298,118 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
   return sources;
 }
 
-std::string WeightSources::digest() const {
-  std::string text;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    text += tensors[i].first + "\n" + nameOf(tensors[i].second.type) +
-            shapeText(tensors[i].second.shape) +
-            std::to_string(llvm::xxh3_64bits(llvm::ArrayRef(
-                reinterpret_cast<const uint8_t *>(bytes[i].data()),
-                bytes[i].size()))) +
-            "\n";
-  return text;
+void WeightSources::add(const std::string &name, const SafeTensor &tensor,
+                        std::string_view itsBytes, bool isRecordable) {
+  tensors.emplace_back(name, tensor);
+  bytes.push_back(itsBytes);
+  canBeRecorded.push_back(isRecordable);
+  totalBytes += int64_t(itsBytes.size());
 }
 
-Expected<void> tmc::writeWeights(const WeightSources &sources,
+int64_t WeightSources::copiedBytes(bool all) const {
+  int64_t sum = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (isCopied(i, all))
+      sum += int64_t(bytes[i].size());
+  return sum;
+}
+
+bool tmc::copiesWeights(const WeightSources &sources,
+                        const std::string &directory, bool asked) {
+  auto isReplaced = [&](const SafetensorsFile &file) {
+    return llvm::sys::fs::equivalent(file.path(),
+                                     directory + "/" + kWeightsFile);
+  };
+  return asked || llvm::any_of(sources.given.files(), isReplaced);
+}
+
+/// The record of the files of --weights.
+static Expected<WeightsRecord> recordOf(const WeightSources &sources,
+                                        const std::string &identity,
+                                        bool hasBeside) {
+  WeightsRecord record;
+  record.identity = identity;
+  record.inFile = sources.prefix.inFile;
+  record.inModel = sources.prefix.inModel;
+  record.hasBeside = hasBeside;
+  for (const SafetensorsFile &file : sources.given.files()) {
+    llvm::SmallString<128> path(file.path());
+    if (std::error_code error = llvm::sys::fs::make_absolute(path))
+      return Failure::world("can't find the current directory: " +
+                            error.message());
+    WeightsRecord::File entry;
+    entry.path = path.str().str();
+    // JSON holds text, and a path may be any bytes.
+    if (const std::string fault = nameFault(entry.path); !fault.empty())
+      return Failure::usage("the path of the weights '" + entry.path + "' " +
+                            fault)
+          .note("--copy-weights copies them, and records no path");
+    if (Status s = headerDigits(file, entry.header); !s)
+      return failureOf(s);
+    record.files.push_back(std::move(entry));
+  }
+  return record;
+}
+
+Expected<std::string> tmc::digestOf(const WeightSources &sources,
+                                    bool copiesAll) {
+  std::string text;
+  for (size_t i = 0; i < sources.tensors.size(); ++i) {
+    const auto &[name, tensor] = sources.tensors[i];
+    text += name + "\n" + nameOf(tensor.type) + shapeText(tensor.shape);
+    if (sources.isCopied(i, copiesAll))
+      text += std::to_string(llvm::xxh3_64bits(llvm::ArrayRef(
+          reinterpret_cast<const uint8_t *>(sources.bytes[i].data()),
+          sources.bytes[i].size())));
+    text += "\n";
+  }
+  if (copiesAll || sources.given.files().empty())
+    return text;
+  Expected<WeightsRecord> record = recordOf(sources, "", false);
+  if (!record)
+    return std::move(record.failure());
+  return text + recordText(*record);
+}
+
+Expected<void> tmc::writeWeights(const WeightSources &sources, bool copiesAll,
                                  const std::string &identity,
                                  OutputDirectory &directory) {
   if (sources.tensors.empty())
     return {};
-  auto tensors = sources.tensors;
+  std::vector<std::pair<std::string, SafeTensor>> tensors;
+  std::vector<std::string_view> pieces = {""};
+  for (size_t i = 0; i < sources.tensors.size(); ++i)
+    if (sources.isCopied(i, copiesAll)) {
+      tensors.push_back(sources.tensors[i]);
+      pieces.push_back(sources.bytes[i]);
+    }
   std::map<std::string, std::string> metadata = {
       {"format", "pt"}, {kMakerKey, kMaker}, {kIdentityKey, identity}};
   for (const std::string &name : sources.transient)
     metadata[kTransientKey] += name + "\n";
-  std::string header = safetensorsHeader(tensors, metadata);
-  std::vector<std::string_view> pieces = {header};
-  pieces.insert(pieces.end(), sources.bytes.begin(), sources.bytes.end());
-  return directory.write(kWeightsFile, pieces);
+  const bool hasCopy = !tensors.empty() || !sources.transient.empty();
+  const std::string header = safetensorsHeader(tensors, metadata);
+  pieces[0] = header;
+  if (hasCopy)
+    TMC_TRY(directory.write(kWeightsFile, pieces));
+  if (copiesAll || sources.given.files().empty())
+    return {};
+  Expected<WeightsRecord> record = recordOf(sources, identity, hasCopy);
+  if (!record)
+    return std::move(record.failure());
+  return directory.write(kRecordFile, recordText(*record));
 }
 
-bool tmc::hasOldWeights(const std::string &directory) {
+std::vector<std::string> tmc::oldWeights(const std::string &directory) {
+  std::vector<std::string> names;
   SafetensorsFile file;
-  if (!SafetensorsFile::open(directory + "/" + kWeightsFile, file))
-    return false;
-  auto maker = file.metadata().find(kMakerKey);
-  return maker != file.metadata().end() && maker->second == kMaker;
+  if (SafetensorsFile::open(directory + "/" + kWeightsFile, file)) {
+    auto maker = file.metadata().find(kMakerKey);
+    if (maker != file.metadata().end() && maker->second == kMaker)
+      names.push_back(kWeightsFile);
+  }
+  WeightsRecord record;
+  if (readRecord(directory + "/" + kRecordFile, record))
+    names.push_back(kRecordFile);
+  return names;
 }

@@ -125,11 +125,11 @@ Expected<void> StepValues::write(unsigned argument, const char *bytes) const {
   return {};
 }
 
-std::optional<TensorBytes> StepValues::from(const SafetensorsFile &file,
+std::optional<TensorBytes> StepValues::from(const SafetensorsSet &file,
                                             unsigned argument) const {
   TensorBytes bytes;
   for (const train::NamedTensor &wanted : tensorsOf(argument)) {
-    const SafeTensor *tensor = file.find(wanted.name);
+    const SetTensor *tensor = file.find(wanted.name);
     if (!tensor || !append(wanted.type, *tensor, file.data(*tensor), bytes))
       return std::nullopt;
   }

@@ -8,7 +8,7 @@
 
 #include "dialects/train/Train.h"
 #include "driver/verify/StepLibrary.h"
-#include "runtime/step/Safetensors.h"
+#include "runtime/step/SafetensorsSet.h"
 
 namespace tmc {
 
@@ -35,7 +35,7 @@ public:
 
   /// An argument's bytes from a file, rounded if the step has narrower floats.
   /// None if a tensor is missing or has another size.
-  std::optional<TensorBytes> from(const SafetensorsFile &file,
+  std::optional<TensorBytes> from(const SafetensorsSet &file,
                                   unsigned argument) const;
 
 private:

@@ -11,7 +11,8 @@
 #include "driver/verify/StepLibrary.h"
 #include "driver/verify/StepValues.h"
 #include "runtime/step/Data.h"
-#include "runtime/step/Safetensors.h"
+#include "runtime/step/SafetensorsSet.h"
+#include "runtime/step/WeightsRecord.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -264,8 +265,8 @@ private:
       report.weights = options.weights;
       return readWeights();
     }
-    std::string own = options.directory + "/weights.safetensors";
-    return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<void>();
+    const std::string own = shippedIn(options.directory);
+    return own.empty() ? Expected<void>() : readOwn(own);
   }
 
   /// Opens --data for the arguments for which the trainer would need data.
@@ -319,8 +320,8 @@ private:
   /// the model, or those that it has without its weights (tables, statistics);
   /// the others are drawn.
   Expected<void> readOwn(const std::string &path) {
-    SafetensorsFile file;
-    if (Status s = SafetensorsFile::open(path, file); !s)
+    SafetensorsSet file;
+    if (Status s = SafetensorsSet::open(path, file); !s)
       return Failure::input(s.message());
     report.weights = path;
     const std::vector<unsigned> arguments = values.ofModel();

@@ -118,6 +118,8 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "step_save": (c_int, [c_void_p, c_char_p]),
     "step_save_weights": (c_int, [c_void_p, c_char_p, c_char_p]),
     "step_resume": (c_int, [c_void_p, c_char_p]),
+    "step_save_adapter": (c_int, [c_void_p, c_char_p]),
+    "step_load_adapter": (c_int, [c_void_p, c_char_p]),
     "step_get_statistics": (c_int, [c_void_p, _STATISTICS]),
     "step_space_count": (c_int64, [c_void_p]),
     "step_space": (c_int, [c_void_p, c_int64, _SPACE]),

@@ -36,7 +36,6 @@ __all__ = ["Space", "Statistics", "Step", "TensorInfo", "Tensors"]
 PathLike = Union[str, "os.PathLike[str]"]
 _Self = TypeVar("_Self", bound="Step")
 
-WEIGHTS_FILE = "weights.safetensors"
 CHECKPOINT_FILE = "checkpoint.safetensors"
 
 
@@ -158,8 +157,8 @@ def _destroy(library: Library, handle: int, owner: int, temporary: Optional[str]
 class Step:
     """A step of a directory that `tmc compile` wrote, with its library and its arena.
 
-    directory: it needs `libstep.so` and `plan.json`; a `weights.safetensors` with all parameters
-        is loaded.
+    directory: it needs `libstep.so` and `plan.json`. If the compilation recorded or copied the
+        values of all parameters, they are loaded, and adapters start by their rules.
     threads: of the kernels; 0: one per core.
     seed: of dropout and other draws.
     check_finite: fail at the first launch that makes NaN or infinity.
@@ -379,13 +378,12 @@ class Step:
         return Tensors(self)  # Kept by nobody: the last reference to a step closes it at once.
 
     def _load_shipped(self) -> None:
-        """Loads the values that the compilation left, if it left all parameters."""
-        path = self.directory / WEIGHTS_FILE
-        if not path.exists():
-            return
-        named = weights.names(path)
-        if all(name in named for name, (info, _) in self._infos.items() if info.role == "param"):
-            self._call("step_load", os.fsencode(path))
+        """Loads the values that the compilation recorded or copied, if they are all parameters but
+        adapters."""
+        try:
+            self._call("step_load", None)
+        except UsageError:
+            pass  # It left none, or not all.
 
     def init_random(self, seed: int) -> None:
         """Draws the parameters anew, each from a stream of its own name, and begins at step 0.
@@ -422,6 +420,23 @@ class Step:
         dtype: "f32", "bf16" or "f16", rounded to the nearest; None: as the step keeps them.
         """
         self._call("step_save_weights", os.fsencode(directory), dtype.encode() if dtype is not None else None)
+
+    def save_adapter(self, directory: PathLike) -> None:
+        """Writes the adapters, and what is trained whole, as `PeftModel.from_pretrained` reads them:
+        `directory/adapter_model.safetensors` and `directory/adapter_config.json`, under the names of
+        the files that the base came from.
+
+        Raises UsageError if the step has no adapters (`tmc compile --lora`) or no values yet.
+        """
+        self._call("step_save_adapter", os.fsencode(directory))
+
+    def load_adapter(self, directory: PathLike) -> None:
+        """Loads an adapter of PEFT into a step that has its other values. Moments and counts stay.
+
+        Raises BadInputError if the adapter has other tensors, shapes, ranks or scales than the step,
+        UnsupportedError for another method than LoRA, UsageError as `save_adapter`.
+        """
+        self._call("step_load_adapter", os.fsencode(directory))
 
     def state_dict(self) -> dict[str, Array]:
         """The model's values under the names of its state_dict, every name of a tied weight included.

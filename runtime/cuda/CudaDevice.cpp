@@ -27,7 +27,10 @@ namespace cuda {
 
 namespace {
 constexpr int kSlots = 4;
-constexpr int64_t kSlotBytes = 4 << 20;
+/// As large as the pieces in which values are loaded. All slots together take
+/// half of the 8 MiB that loading may take beside maxima (FrozenValues.h).
+constexpr int64_t kSlotBytes = 1 << 20;
+static_assert(kSlots * kSlotBytes <= 4 << 20);
 constexpr int64_t kStagingBytes = kSlots * kSlotBytes + sizeof(DeviceReport);
 /// All bits set: a NaN in every float type, minus one in every integer type.
 constexpr int kPoison = 0xff;

@@ -18,7 +18,6 @@ using namespace values;
 namespace {
 
 constexpr const char *kConfigFile = "adapter_config.json";
-/// A configuration has some 2 KB; patterns add some.
 
 std::string numberText(double value) {
   char text[40];
@@ -134,6 +133,8 @@ std::string nameInAdapter(const StepProgram &program, const TensorInfo &info) {
 }
 
 Status loadAdapter(Step &step, const std::string &directory) {
+  if (Status s = checkValues(step); !s)
+    return s;
   const StepProgram &program = step.program();
   if (Status s = checkConfig(program, directory); !s)
     return s;

@@ -35,10 +35,12 @@ inline bool isInAdapter(const TensorInfo &info) {
 
 /// Writes the adapters of `step` and the parameters that are trained whole to
 /// `directory`. A number that isn't finite never replaces a finite one.
+/// Code::Usage if the step has no values yet.
 Status saveAdapter(const Step &step, const std::string &directory);
 
 /// Gives the adapters of `step`, whose other values are there already, the
-/// values of `directory`.
+/// values of `directory`. Moments and counts stay. Code::Usage if the step has
+/// no values yet.
 Status loadAdapter(Step &step, const std::string &directory);
 
 } // namespace tmc

@@ -1,9 +1,12 @@
 //===- Api.cpp - the C interface over Step --------------------------------===//
 
 #include "runtime/kernels/Names.h"
+#include "runtime/step/AdapterFile.h"
 #include "runtime/step/Identity.h"
 #include "runtime/step/Processor.h"
 #include "runtime/step/Step.h"
+#include "runtime/step/Values.h"
+#include "runtime/step/WeightsRecord.h"
 #include "runtime/tmc.h"
 
 #include <cstdlib>
@@ -50,20 +53,48 @@ const tmc::TensorInfo *findTensor(tmc_step *step, const char *name,
   return tensor;
 }
 
-/// The file weights.safetensors beside this library, if there is one: it holds
-/// the model's values that aren't trained. If the library's path has no folder,
-/// it belongs to a program found through the search path: the result is "".
-std::string shippedWeights() {
+/// The folder of this library. If the library's path has none, it belongs to a
+/// program found through the search path: the result is "".
+std::string ownFolder() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(&tmc_step_create), &info) ||
       !info.dli_fname)
     return "";
   const std::string self = info.dli_fname;
   const size_t slash = self.rfind('/');
-  if (slash == std::string::npos)
-    return "";
-  const std::string file = self.substr(0, slash + 1) + "weights.safetensors";
-  return access(file.c_str(), F_OK) ? "" : file;
+  return slash == std::string::npos ? "" : self.substr(0, slash);
+}
+
+/// The values that the compilation left beside this library, if it left any.
+std::string shippedWeights() {
+  const std::string folder = ownFolder();
+  return folder.empty() ? "" : tmc::shippedIn(folder);
+}
+
+/// Loads them, if all that the step needs are there.
+tmc::Status loadShipped(tmc::Step &step) {
+  const std::string path = shippedWeights();
+  if (path.empty())
+    return {tmc::Code::Usage, "the compilation left no values beside the step"};
+  if (tmc::Status s = tmc::checkShipped(path, tmc::stepIdentity()); !s)
+    return s;
+  std::vector<std::string> missing;
+  if (tmc::Status s = tmc::values::findLacking(step.program(), path, missing);
+      !s)
+    return s;
+  if (!missing.empty())
+    return {tmc::Code::Usage, "the compilation left no " +
+                                  tmc::values::listNames(missing) +
+                                  " beside the step"};
+  return step.load(path);
+}
+
+tmc::Status checkAdapters(const tmc::Step &step) {
+  return step.program().adapterConfig[0]
+             ? tmc::Status::ok()
+             : tmc::Status(tmc::Code::Usage,
+                           "the step has no adapters: tmc compile --lora gives "
+                           "it some");
 }
 } // namespace
 
@@ -125,7 +156,8 @@ const char *tmc_last_error(void) {
 }
 
 int tmc_step_load(tmc_step *step, const char *path) {
-  return guarded([&] { return step->step->load(path); });
+  return guarded(
+      [&] { return path ? step->step->load(path) : loadShipped(*step->step); });
 }
 int tmc_step_init_random(tmc_step *step, uint64_t seed) {
   return guarded(
@@ -215,7 +247,22 @@ int tmc_step_save_weights(tmc_step *step, const char *directory,
       return {tmc::Code::Usage, std::string("weights are saved in f32, bf16 or "
                                             "f16, not '") +
                                     type + "'"};
-    return step->step->saveWeights(directory, stored, shippedWeights());
+    return step->step->saveWeights(directory, stored,
+                                   tmc::unusedIn(ownFolder()));
+  });
+}
+int tmc_step_save_adapter(tmc_step *step, const char *directory) {
+  return guarded([&]() -> tmc::Status {
+    if (tmc::Status s = checkAdapters(*step->step); !s)
+      return s;
+    return tmc::saveAdapter(*step->step, directory);
+  });
+}
+int tmc_step_load_adapter(tmc_step *step, const char *directory) {
+  return guarded([&]() -> tmc::Status {
+    if (tmc::Status s = checkAdapters(*step->step); !s)
+      return s;
+    return tmc::loadAdapter(*step->step, directory);
   });
 }
 int tmc_step_resume(tmc_step *step, const char *directory) {

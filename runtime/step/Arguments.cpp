@@ -39,8 +39,8 @@ constexpr Flag kFlags[] = {
      "[:warmup=STEPS,min=FRACTION,total=STEPS]"},
     {"--weights", "FILE|DIR",
      "start from a .safetensors file, several (A,B), an index of\n"
-     "                          shards or a folder (default: "
-     "weights.safetensors beside\n                          this program)"},
+     "                          shards or a folder (default: the values that "
+     "tmc compile\n                          recorded or copied)"},
     {"--init", "random:SEED", "start from random numbers"},
     {"--adapter", "DIR", "start from an adapter of PEFT (--lora)"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},

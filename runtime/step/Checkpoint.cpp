@@ -357,6 +357,8 @@ Status Step::save(const std::string &directory, const DataOrder &order) {
 }
 
 Status saveAdapter(const Step &step, const std::string &directory) {
+  if (Status s = checkValues(step); !s)
+    return s;
   const StepProgram &program = step.program();
   const std::string config = program.adapterConfig;
   AtomicFile out;

@@ -66,6 +66,8 @@ public:
   int64_t offset(const SafeTensor &tensor) const {
     return bodyAt_ + tensor.begin;
   }
+  /// The bytes in front of the tensors' bytes.
+  int64_t headerBytes() const { return bodyAt_; }
   /// Copies bytes [at, at + bytes) of a tensor of the open file.
   Status read(const SafeTensor &tensor, int64_t at, void *to,
               int64_t bytes) const {

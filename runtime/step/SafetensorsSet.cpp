@@ -2,7 +2,9 @@
 
 #include "runtime/step/SafetensorsSet.h"
 
+#include "runtime/step/Identity.h"
 #include "runtime/step/JsonReader.h"
+#include "runtime/step/WeightsRecord.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -220,6 +222,56 @@ Status SafetensorsSet::openList(const std::string &paths) {
   return Status::ok();
 }
 
+/// The values beside a record count before those of its files.
+Status SafetensorsSet::openRecord(const std::string &path) {
+  WeightsRecord record;
+  if (Status s = readRecord(path, record); !s)
+    return s;
+  if (record.files.size() > kMostShards)
+    return {Code::BadInput, "'" + path + "' names " +
+                                std::to_string(record.files.size()) +
+                                " files; at most 1000 are allowed"};
+  if (record.hasBeside) {
+    SafetensorsFile own;
+    const std::string name = folderOf(path) + "/" + kOwnWeightsFile;
+    if (Status s = SafetensorsFile::open(name, own); !s)
+      return s;
+    if (Status s = checkShipped(name, record.identity); !s)
+      return s;
+    if (Status s = add(std::move(own)); !s)
+      return s;
+  }
+  const size_t first = files_.size();
+  for (const WeightsRecord::File &each : record.files) {
+    SafetensorsFile file;
+    if (Status s = SafetensorsFile::open(each.path, file); !s)
+      return {s.code(), s.message() + "; '" + path + "' names it"};
+    std::string header;
+    if (Status s = headerDigits(file, header); !s)
+      return s;
+    if (header != each.header)
+      return {Code::BadInput,
+              "'" + each.path +
+                  "' has changed since the step was compiled with it: its "
+                  "header is another one; compile the model again"};
+    for (const auto &[name, tensor] : file.tensors()) {
+      SetTensor entry;
+      static_cast<SafeTensor &>(entry) = tensor;
+      entry.file = files_.size();
+      const std::string own = record.nameInModel(name);
+      if (own.empty())
+        continue;
+      const auto [at, isNew] = tensors_.emplace(own, std::move(entry));
+      if (!isNew && at->second.file >= first)
+        return {Code::BadInput, "'" + at->first + "' is in '" +
+                                    files_[at->second.file].path() +
+                                    "' and in '" + each.path + "'"};
+    }
+    files_.push_back(std::move(file));
+  }
+  return Status::ok();
+}
+
 Status SafetensorsSet::open(const std::string &path, SafetensorsSet &set,
                             const std::string &stem) {
   set = SafetensorsSet();
@@ -231,6 +283,8 @@ Status SafetensorsSet::open(const std::string &path, SafetensorsSet &set,
       folder.pop_back();
     return set.openFolder(folder, stem);
   }
+  if (isRecordPath(path))
+    return set.openRecord(path);
   if (endsWith(path, kIndexEnd)) {
     MappedFile file;
     if (Status s = MappedFile::open(path, file); !s)

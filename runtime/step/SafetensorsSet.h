@@ -25,6 +25,9 @@
 //
 // If a folder has both forms, the single file counts, as for transformers.
 //
+// The record that a compilation left (WeightsRecord.h) is a set as well. The
+// names of its tensors are the model's.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_SAFETENSORSSET_H
 #define TMC_RUNTIME_STEP_SAFETENSORSSET_H
@@ -53,10 +56,11 @@ struct SetTensor : SafeTensor {
 class SafetensorsSet {
 public:
   /// Opens a .safetensors file, several with commas between them, an index
-  /// (*.index.json), or a folder with
+  /// (*.index.json), a record (weights.json), or a folder with
   /// `stem`.safetensors or `stem`.safetensors.index.json. Errors: a file that
   /// can't be read or isn't sound, a shard that isn't there, a name that the
-  /// index has and its shard hasn't, a name in two shards.
+  /// index has and its shard hasn't, a name in two shards, a file with another
+  /// header than its record says.
   static Status open(const std::string &path, SafetensorsSet &set,
                      const std::string &stem = "model");
 
@@ -82,6 +86,7 @@ private:
   Status openList(const std::string &paths);
   Status openIndex(const std::string &folder, const MappedFile &file,
                    const std::string &shown);
+  Status openRecord(const std::string &path);
   Status add(SafetensorsFile &&file);
 
   std::string path_, index_;

@@ -141,6 +141,7 @@ public:
 
 private:
   friend Status evaluate(Step &step, double &loss);
+  friend Status checkValues(const Step &step);
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
@@ -181,6 +182,10 @@ private:
 /// fed inputs, which are written before each step. Batch statistics are those
 /// of the batch. Code::Unsupported if the program can't do it.
 Status evaluate(Step &step, double &loss);
+
+/// Code::Usage if a parameter has no value yet; the reason if the values are
+/// lost.
+Status checkValues(const Step &step);
 
 /// The error of an index that a kernel found outside its range.
 Status faultOf(const IndexFault &fault);

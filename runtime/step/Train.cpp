@@ -15,9 +15,9 @@
 #include "runtime/step/Identity.h"
 #include "runtime/step/Json.h"
 #include "runtime/step/Processor.h"
-#include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
+#include "runtime/step/WeightsRecord.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -59,35 +59,34 @@ std::string jsonNumber(double value) {
   return text;
 }
 
-/// weights.safetensors beside the program, if there is one.
-std::string shippedWeights() {
+/// The folder of the program; "": unknown.
+std::string ownFolder() {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   if (length <= 0 || size_t(length) == sizeof path)
     return "";
   const std::string self(path, size_t(length));
-  const std::string file =
-      self.substr(0, self.rfind('/') + 1) + "weights.safetensors";
-  return access(file.c_str(), F_OK) ? "" : file;
+  return self.substr(0, self.rfind('/'));
 }
 
-/// Fails if the weights beside the trainer belong to another step: a
-/// compilation was interrupted while it published its files.
-Status checkShipped(const std::string &path) {
-  SafetensorsFile file;
-  if (path.empty() || !SafetensorsFile::open(path, file))
-    return Status::ok(); // The reader of the file reports why it can't be read.
-  auto said = [&](const char *key) {
-    const auto found = file.metadata().find(key);
-    return found == file.metadata().end() ? std::string() : found->second;
-  };
-  if (said(kMakerKey) != kMaker || said(kIdentityKey) == stepIdentity())
-    return Status::ok();
-  return {Code::BadInput,
-          "'" + path +
-              "' is of another compilation than this trainer: "
-              "compile the model again, or move the file away and "
-              "give --weights FILE"};
+/// The values that the compilation left beside the program, if it left any.
+std::string shippedWeights() {
+  const std::string folder = ownFolder();
+  return folder.empty() ? "" : shippedIn(folder);
+}
+
+Status checkOwn(const std::string &path) {
+  return checkShipped(path, stepIdentity());
+}
+
+/// The file for what --weights lacks. The files of a record may have moved:
+/// --weights then says where they are, and the values beside the record count.
+std::string besideGiven() {
+  const std::string shipped = shippedWeights();
+  SafetensorsSet set;
+  if (isRecordPath(shipped) && !SafetensorsSet::open(shipped, set))
+    return unusedIn(ownFolder());
+  return checkOwn(shipped) ? shipped : "";
 }
 
 /// Checks that a checkpoint can be written to `directory`, which may not exist
@@ -253,13 +252,15 @@ struct Trainer {
   /// Parameters that aren't trained aren't in the checkpoint.
   Status resume() {
     const std::string shipped = shippedWeights();
-    const Status known = checkShipped(shipped);
-    if (!arguments.weights.empty() || arguments.init)
+    const bool isGiven = !arguments.weights.empty() || arguments.init;
+    if (isGiven)
       if (Status s = baseValues(); !s)
         return s;
     DataOrder order;
-    if (Status s = step->resume(arguments.resume, known ? shipped : "", &order);
-        !s)
+    const std::string beside = isGiven             ? besideGiven()
+                               : checkOwn(shipped) ? shipped
+                                                   : "";
+    if (Status s = step->resume(arguments.resume, beside, &order); !s)
       return s;
     if (order.samples && order.samples != data.samples())
       std::fprintf(stderr,
@@ -300,11 +301,10 @@ struct Trainer {
   /// Values come from --weights, by --init, or from the file beside the
   /// program.
   Status baseValues() {
-    const std::string shipped = shippedWeights();
-    const Status known = checkShipped(shipped);
     if (!arguments.weights.empty())
-      return step->load(arguments.weights, known ? shipped : "",
-                        arguments.initSeed);
+      return step->load(arguments.weights, besideGiven(), arguments.initSeed);
+    const std::string shipped = shippedWeights();
+    const Status known = checkOwn(shipped);
     if (!known)
       return known;
     if (arguments.init)
@@ -342,7 +342,7 @@ struct Trainer {
         !s || !arguments.saveWeights)
       return s;
     return step->saveWeights(arguments.save, arguments.weightsType,
-                             shippedWeights());
+                             unusedIn(ownFolder()));
   }
 
   /// Gives the next batch of a reader to the step.

@@ -355,6 +355,33 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   return finishValues();
 }
 
+/// The parameters that are in neither file and that no rule starts.
+static std::vector<std::string> lackingIn(const StepProgram &program,
+                                          const SafetensorsSet &file,
+                                          const SafetensorsSet &other) {
+  std::vector<std::string> missing;
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (info.role == Role::Param && info.maximaOf < 0 && !info.isAdapter &&
+        !tensorFor(file, info) && !shipped(other, info))
+      missing.push_back(info.name);
+  }
+  return missing;
+}
+
+Status values::findLacking(const StepProgram &program, const std::string &path,
+                           std::vector<std::string> &names) {
+  SafetensorsSet file;
+  if (Status s = SafetensorsSet::open(path, file); !s)
+    return s;
+  names = lackingIn(program, file, {});
+  return Status::ok();
+}
+
+Status checkValues(const Step &step) {
+  return step.lost_ ? checkParams(step.program_, step.given_) : step.lost_;
+}
+
 Status Step::load(const std::string &path, const std::string &beside,
                   uint64_t seed) {
   SafetensorsSet file, other;
@@ -366,13 +393,7 @@ Status Step::load(const std::string &path, const std::string &beside,
   if (!beside.empty())
     if (Status s = SafetensorsSet::open(beside, other); !s)
       return s;
-  std::vector<std::string> missing;
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && info.maximaOf < 0 && !info.isAdapter &&
-        !tensorFor(file, info) && !shipped(other, info))
-      missing.push_back(info.name);
-  }
+  const std::vector<std::string> missing = lackingIn(program_, file, other);
   if (!missing.empty())
     return {Code::BadInput, "'" + path + "' has no " + listNames(missing) +
                                 "; it isn't of this model"};

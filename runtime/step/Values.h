@@ -100,6 +100,11 @@ Status checkParams(const StepProgram &program, const std::vector<bool> &given);
 /// Code::Usage if an input that takes data was never written.
 Status checkInputs(const StepProgram &program, const std::vector<bool> &given);
 
+/// The parameters that a load of `path` would leave without a value: no file
+/// has them, and they are no adapters.
+Status findLacking(const StepProgram &program, const std::string &path,
+                   std::vector<std::string> &names);
+
 /// Code::Unsupported if the step can't write the model's weights: some are
 /// codes.
 Status checkSaved(const StepProgram &program);

@@ -2,7 +2,7 @@
 """What must hold of any budget with any levers, by random draws; needs only the standard library.
 
     draws.py --build build [--draws N] [--from N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--log FILE]
-             [--table FILE] [--keep DIR] [--found]
+             [--table FILE] [--keep DIR] [--found] [--frozen]
 
 A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
 leave the device and to where), for some adapters and the storage of frozen parameters, and a budget, from below the smallest that is known to the unconstrained
@@ -12,7 +12,8 @@ states and moments, bit for bit, of the step of the same levers that has no budg
 what `auto` chose is given to that one as a value. With 3 there is a smallest budget; the step compiled
 with it is held to the same. A draw depends on the seed and its number alone. --log keeps a line of JSON
 for each that passed; one that is in it isn't run again, so that a long run may be cut in pieces. --table writes
-the counts of all as Markdown. --found adds those beyond N that have found a defect. Ends with one line
+the counts of all as Markdown. --found adds those beyond N that have found a defect.
+--frozen leaves the others out of N draws. Ends with one line
 `N passed, M failed`.
 """
 
@@ -302,6 +303,7 @@ def add_options(parser):
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--minutes", type=float, help="begin no draw after so long")
     parser.add_argument("--found", action="store_true", help="also those that have found a defect")
+    parser.add_argument("--frozen", action="store_true", help="only those with adapters or with frozen parameters in another form")
     parser.add_argument("--log", help="a file of draws that passed: read, and added to")
     parser.add_argument("--table", help="a Markdown file for the counts")
 
@@ -321,7 +323,8 @@ def cases(options, scratch):
     options.remember = remember
     end = options.begin + options.draws
     numbers = [*range(options.begin, end), *(number for number in FOUND if options.found and number >= end)]
-    return [Draw(number, options, scratch) for number in numbers if options.only in f"draw {number}:"]
+    draws = (Draw(number, options, scratch) for number in numbers if options.only in f"draw {number}:")
+    return [draw for draw in draws if not options.frozen or draw.lora or draw.base_format]
 
 
 def write_table(options, draws):

@@ -55,7 +55,8 @@ class Faults:
         """`tmc verify` takes the directory's weights: an infinite one is found."""
         directory = os.path.join(self.directory, "weights")
         code, text = run([self.tmc, "compile", os.path.join(ROOT, "test/models/mlp-small.onnx"), "--target=cpu", "--batch=4",
-                          "--emit=lib", "--weights", os.path.join(ROOT, "test/golden/mlp-small.safetensors"), "-o", directory])
+                          "--emit=lib", "--weights", os.path.join(ROOT, "test/golden/mlp-small.safetensors"), "--copy-weights", "-o",
+                          directory])
         if code:
             return text
         path = os.path.join(directory, "weights.safetensors")

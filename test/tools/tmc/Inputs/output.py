@@ -109,7 +109,8 @@ for each in one:
     assert len(a) == len(b) and all(each == "plan.json" and b"plan_seconds" in x for x, _ in different), (each, different[:2])
 
 # Other values alone, and another step: neither goes with a file of the first.
-compile("values", "--weights", path("values.safetensors"))
+compile("values", "--weights", path("values.safetensors"), "--copy-weights")
+compile("recorded", "--weights", path("values.safetensors"))
 compile("other", "--optimizer", "sgd")
 assert train("one") != train("values")
 for other in "values", "other":
@@ -124,11 +125,15 @@ for other in "values", "other":
     assert "step.mlir beside it are of two compilations" in said, said
     assert create(other) == "created\n"
 
+mixed("mixed-recorded", "recorded", train="one")
+assert "is of another compilation than this trainer" in train("mixed-recorded", code=1)
+
 # Killed at any rename, it leaves what starts as one of the two or says why not.
 with open(path("killer.c"), "w") as file:
     file.write(KILLER)
 run("cc", "-shared", "-fPIC", path("killer.c"), "-o", path("killer.so"))
-whole = files("values")
+whole = files("recorded")
+assert train("recorded") == train("values") and "weights.json" in whole and "weights.safetensors" not in whole
 expected = {train("one"), train("values")}
 outcomes = set()
 for last in range(20):
