@@ -55,6 +55,19 @@
 // b. Any other work may go on to the end of its segment. In a loop this holds
 // for gaps within one trip.
 //
+// *The rent of a broken gap.* The run whose result b reads stands in the list
+// in some stretch, and goes on there or later. From its start on u is alive,
+// and pays its rent up to b. So a run of stretch i pays weight x cost, and the
+// rent of the gap's moments in later stretches:
+//
+//     stretches     |   0   |   1   |   2   |   3  b|
+//     prices            .       .      ###      .
+//     fetch in 1            w1 x cost + rent of ###
+//     fetch in 2                    w2 x cost            saves the rent of ###
+//
+// The least of all stretches is paid. It holds for gaps within one trip, and
+// outside of loops.
+//
 // With one engine all weight is on it. Let live_k be the bytes at moment k with
 // every gap unbroken, and Lambda_g the prices inside gap g. Then the sum is
 //

@@ -101,11 +101,14 @@ private:
                   bool wantAny = false);
   RematPlan constructFor(Schedule &schedule, int64_t amount,
                          const RematPlan &known);
-  /// Returns the cost of the best plan before the last walks.
+  bool wantsChains(int64_t provenCost, const RematPlan &known) const;
+  /// Walks with one of `chains` parts of the work. Returns the cost of the best
+  /// plan before the last walks.
   int64_t walk(Schedule &schedule, int64_t provenCost,
-               const std::optional<RematPlan> &given, Best &best);
+               const std::optional<RematPlan> &given, int64_t chains,
+               Best &best);
   void walkOn(Schedule &schedule, int64_t provenCost, int64_t earlier,
-              Best &best);
+              int64_t chains, Best &best);
   RematPlan annealFor(Schedule &schedule, int64_t amount, double temperature,
                       double penaltyRamp = 0,
                       double firstPenalty = AnnealOptions().firstPenalty);
