@@ -61,10 +61,7 @@ public:
     groups = findUpdateGroups(problem);
     bestModes = plainModes(groups);
     if (has(Strategy::Rules))
-      for (const OffloadRule &rule : kOffloadRules)
-        if (rule.startsSearch && mayGain(rule) &&
-            !(options.coarse && rule.takesLong))
-          tryRule(rule);
+      tryRules();
     if (has(Strategy::Modes))
       tryModes();
     if (has(Strategy::LoopChoices))
@@ -103,13 +100,6 @@ private:
   /// Whether they may be faster by at least 1/kWorthPart of the best plan.
   bool isWorth(int64_t least) const {
     return canGain(least + (best.feasible ? best.cost / kWorthPart : 0));
-  }
-
-  /// A rule that leaves all updates on the device is never faster than the
-  /// step that moves nothing.
-  bool mayGain(const OffloadRule &rule) const {
-    const int64_t least = rule.movesUpdates ? 0 : best.baseCost;
-    return isLarge ? isWorth(least) : canGain(least);
   }
 
   /// The result of one choice.
@@ -233,16 +223,25 @@ private:
       offerPlan(problem, smaller.front(), best);
   }
 
-  /// Offers the plan of a published rule.
-  void tryRule(const OffloadRule &rule) {
-    absl::StatusOr<MovedPlan> made = rule.plan(problem, problem.liveLimitOf(0));
-    // A needed move isn't offered, or the list is invalid.
-    if (absl::IsNotFound(made.status()) || isRefused(made, best.stats.refused))
-      return;
-    if (made.ok())
-      offerPlan(problem, *std::move(made), best);
-    else
-      fail(made.status());
+  /// Offers the plans of published rules. One that leaves all updates on the
+  /// device is never faster than the step that moves nothing.
+  void tryRules() {
+    for (const OffloadRule &rule : kOffloadRules) {
+      const int64_t least = rule.movesUpdates ? 0 : best.baseCost;
+      if (!rule.startsSearch || (options.coarse && rule.takesLong) ||
+          !(isLarge ? isWorth(least) : canGain(least)))
+        continue;
+      absl::StatusOr<MovedPlan> made =
+          rule.plan(problem, problem.liveLimitOf(0));
+      // A needed move isn't offered, or the list is invalid.
+      if (absl::IsNotFound(made.status()) ||
+          isRefused(made, best.stats.refused))
+        continue;
+      if (made.ok())
+        offerPlan(problem, *std::move(made), best);
+      else
+        fail(made.status());
+    }
   }
 
   /// The fastest plan of all, if it is faster than the best so far and the
@@ -300,10 +299,20 @@ private:
       if (isFinal || (isVain && least == kNoPlan && k.pieces == 0))
         return;
     }
-    for (double factor : {0.5, 2.0})
-      for (int i = 0; has(Strategy::Refine) && i < amounts.refinements; ++i)
-        if (!attempt({at.price * factor, at.pieces, at.walks}))
-          break;
+    if (!has(Strategy::Refine))
+      return;
+    // A price below which too much moves lies between two of these.
+    double low = at.price / 2;
+    for (int i = 0; i < amounts.refinements; ++i, low = at.price / 2)
+      if (!attempt({low, at.pieces, at.walks}))
+        break;
+    for (int i = 0; i < amounts.refinements; ++i)
+      if (!attempt({at.price * 2, at.pieces, at.walks}))
+        break;
+    for (int i = 0; low < at.price && i < amounts.refinements; ++i)
+      if (const double middle = std::sqrt(low * at.price);
+          !attempt({middle, at.pieces, at.walks}))
+        low = middle;
   }
 
   /// Tries all knobs with `modes`, and with the moves of activations alone.

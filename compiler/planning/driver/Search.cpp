@@ -159,6 +159,12 @@ RematPlan Search::plan(int64_t liveBytes, int64_t provenCost,
     best.offer(*given);
   }
   findStarts(schedule, liveBytes, prices, given.has_value(), best);
+  if (best.plan.feasible && options.without.has(Strategy::WarmWalk)) {
+    // No walk will find what the limit doesn't need.
+    restore(linear, schedule, best.plan);
+    dropNeedless(linear, schedule);
+    best.offer(rematPlanOf(linear, schedule));
+  }
   const Best starts = best;
   const int64_t chains = wantsChains(provenCost, best.plan) ? kChains : 1;
   for (int64_t i = 0; i < chains; ++i) {

@@ -112,6 +112,40 @@ void tmc::planning::dropUseless(Schedule &schedule) {
   }
 }
 
+void tmc::planning::dropNeedless(const LinearProblem &linear,
+                                 Schedule &schedule) {
+  // The bytes that are missing up to each stage if nothing is recomputed.
+  const Schedule whole(linear, schedule.limit());
+  std::vector<double> missing(1, 0);
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k)
+    missing.push_back(
+        missing.back() +
+        double(std::max<int64_t>(0, whole.liveAtOwn(k) - schedule.limit())));
+  std::vector<std::pair<double, Schedule::Clone>> all;
+  for (const Schedule::Clone &c : schedule.clones()) {
+    const LinearOp &op = linear.ops[c.op];
+    double room = 1;
+    for (ValueId w : op.writes) {
+      const int32_t i =
+          schedule.lives().instanceBefore(w, keyOf(c.stage, op.rank));
+      if (i >= 0)
+        room += double(linear.bytes[w]) *
+                (missing[c.stage] -
+                 missing[stageOf(schedule.lives().instances(w)[i].last)]);
+    }
+    all.push_back({double(op.cost) / room, c});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto &a, const auto &b) {
+    return a.first > b.first;
+  });
+  for (const auto &[gain, c] : all) {
+    schedule.erase(c.op, c.stage);
+    if (schedule.excess() > 0)
+      schedule.insert(c.op, c.stage);
+  }
+  dropUseless(schedule);
+}
+
 RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
                                     int64_t limit) {
   std::vector<int64_t> across = crossing(linear);

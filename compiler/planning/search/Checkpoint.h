@@ -43,6 +43,12 @@ void addCheckpoints(const LinearProblem &linear,
 /// Erases recomputations whose results aren't read.
 void dropUseless(Schedule &schedule);
 
+/// Erases recomputations that the limit doesn't need, of a schedule that fits:
+/// first those that save most for the bytes that they add to each moment of
+/// their gap. Prices overshoot where recomputing is nearly free, as fetching is
+/// to a plan with moves.
+void dropNeedless(const LinearProblem &linear, Schedule &schedule);
+
 } // namespace tmc::planning
 
 #endif // TMC_COMPILER_PLANNING_SEARCH_CHECKPOINT_H

@@ -4,6 +4,7 @@
 #include "compiler/planning/search/Construct.h"
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/laboratory/Generate.h"
+#include "compiler/planning/search/Checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -39,6 +40,34 @@ TEST(Construct, BlocksReturnWhole) {
               far = peakByPrices(linear, {60, 1000, 16}, percent);
       EXPECT_LT(far * 5, near * 4 + near / 10);
     }
+  }
+}
+
+// A plan of 40 % of the bytes, given more room: what it recomputes needlessly
+// goes, and it still fits. With room for all nothing is recomputed.
+TEST(Construct, WhatTheLimitDoesntNeedIsDropped) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    LinearProblem linear = linearize(
+        *problemOf(generateGraph({Family::Transformer, 1000, seed, true})));
+    Schedule schedule(linear, 0);
+    const int64_t whole = schedule.peakBytes();
+    int64_t work = 0;
+    const RematPlan plan =
+        constructWithin(linear, whole * 2 / 5,
+                        std::vector<double>(linear.stages.size(), 0), {}, work);
+    ASSERT_TRUE(plan.feasible);
+    int64_t before = plan.cost;
+    for (int64_t percent : {60, 80, 100}) {
+      restore(linear, schedule, plan);
+      schedule.setLimit(whole * percent / 100);
+      dropNeedless(linear, schedule);
+      EXPECT_LE(schedule.excess(), 0);
+      EXPECT_LT(schedule.cost(), before) << percent;
+      before = schedule.cost();
+      for (const Schedule::Clone &c : schedule.clones())
+        EXPECT_FALSE(schedule.isUseless(c.op, c.stage));
+    }
+    EXPECT_TRUE(schedule.clones().empty());
   }
 }
 
