@@ -206,7 +206,8 @@ private:
     };
     if (!isThorough() && part > 1)
       leaveOut({Strategy::Segments, Strategy::LowerAim, Strategy::CopyMove});
-    if (!isThorough() && !knobs.walks)
+    how.dropsNeedless = !isThorough() && !knobs.walks;
+    if (how.dropsNeedless)
       leaveOut({Strategy::ColdWalk, Strategy::WarmWalk, Strategy::MoreWalks});
     return how;
   }

@@ -159,8 +159,7 @@ RematPlan Search::plan(int64_t liveBytes, int64_t provenCost,
     best.offer(*given);
   }
   findStarts(schedule, liveBytes, prices, given.has_value(), best);
-  if (best.plan.feasible && options.without.has(Strategy::WarmWalk)) {
-    // No walk will find what the limit doesn't need.
+  if (best.plan.feasible && options.dropsNeedless) {
     restore(linear, schedule, best.plan);
     dropNeedless(linear, schedule);
     best.offer(rematPlanOf(linear, schedule));
@@ -176,12 +175,12 @@ RematPlan Search::plan(int64_t liveBytes, int64_t provenCost,
   return std::move(best.plan);
 }
 
-/// In a step without layers the place in which a walk ends is chance, and
-/// more work gains less than another walk.
+/// In a step without layers the place in which a walk ends is chance, and more
+/// work gains less than another walk. With a limit of work, walks are short.
 bool Search::wantsChains(int64_t provenCost, const RematPlan &known) const {
   const int64_t stages = int64_t(linear.stages.size());
   const bool isRandom = repeats && repeats->count() < stages / kRandomPart;
-  return isSmall() && isRandom &&
+  return isSmall() && isRandom && options.effort.mostWork == 0 &&
          known.cost - provenCost >= linear.baseCost / kFarPart;
 }
 

@@ -58,6 +58,9 @@ struct SolveOptions {
   /// it has a plan. With moves: few choices, a tenth of the time, to compare
   /// settings of levers.
   bool coarse = false;
+  /// Recomputations of the first plans that the budget doesn't need are erased:
+  /// for a search without walks.
+  bool dropsNeedless = false;
   /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
   /// Look for a proof by cases, if that is affordable and proves more.
