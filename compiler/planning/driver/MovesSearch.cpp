@@ -25,16 +25,6 @@ namespace {
 
 constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
 
-/// Offers a solution that the caller knows.
-absl::Status offerKnown(const Problem &problem, const Solution &known,
-                        Plan &best) {
-  absl::StatusOr<Profile> profile = simulate(problem, known);
-  if (!profile.ok())
-    return profile.status();
-  offerPlan(problem, {known, profile->makespan, profile->spacePeakBytes}, best);
-  return absl::OkStatus();
-}
-
 class MovesSearch {
 public:
   MovesSearch(const Problem &problem, const SolveOptions &options,

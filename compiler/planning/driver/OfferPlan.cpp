@@ -29,6 +29,15 @@ bool tmc::planning::offerPlan(const Problem &problem, MovedPlan plan,
   return true;
 }
 
+absl::Status tmc::planning::offerKnown(const Problem &problem,
+                                       const Solution &known, Plan &best) {
+  absl::StatusOr<Profile> profile = simulate(problem, known);
+  if (!profile.ok())
+    return profile.status();
+  offerPlan(problem, {known, profile->makespan, profile->spacePeakBytes}, best);
+  return absl::OkStatus();
+}
+
 static void keep(MovedPlan plan, std::vector<MovedPlan> &kept) {
   auto isNoWorse = [](const MovedPlan &a, const MovedPlan &b) {
     return a.makespan <= b.makespan && a.peakBytes[0] <= b.peakBytes[0];

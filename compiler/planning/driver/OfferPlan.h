@@ -29,6 +29,9 @@ bool isRefused(const absl::StatusOr<MovedPlan> &moved, int64_t &refused);
 /// Makes `plan` the best one if it fits and is the fastest so far. Returns
 /// whether it fits.
 bool offerPlan(const Problem &problem, MovedPlan plan, Plan &best);
+/// The same of a solution that the caller knows. An error: it is invalid.
+absl::Status offerKnown(const Problem &problem, const Solution &known,
+                        Plan &best);
 
 /// Adds forms of a plan that leave parts of `liveBytes` free (as in
 /// `placeMoves`) and fit all budgets to `kept`: the fastest first, each with a
