@@ -279,7 +279,9 @@ static Expected<void> planWithMoves(StepForm &form,
   return planWithin(form, request, request.asked.offload);
 }
 
-bool tmc::isWorthMoves(int64_t ps, const PlanRecord &plan) {
+/// True if a step of `ps` is faster than the one of `plan`, which moves nothing,
+/// by enough to move values with `--offload=auto`.
+static bool isWorthMoves(int64_t ps, const PlanRecord &plan) {
   return planning::withoutSmallGain(ps, plan.unconstrainedCostPs) <
          plan.costPs - plan.costPs / kWorthMovesPart;
 }

@@ -299,34 +299,6 @@ public:
     return {};
   }
 
-  /// The best setting fits without moves, so its moves weren't looked for: with
-  /// `--offload=auto` they count where they make the step faster, as in a step
-  /// without free levers. The plan's bound is that of all plans with moves.
-  Expected<void> tryMoves() {
-    if (!best || failure || last < Phase::Plan ||
-        !best->options.offload.onlyIfNeeded ||
-        planRequest(*best, last).budgets.device() < 0)
-      return {};
-    const PlanRecord &unmoved = best->form.figures.record;
-    if (!isWorthMoves(unmoved.boundPs, unmoved))
-      return {};
-    Expected<std::unique_ptr<Candidate>> built =
-        builtFor(job, chosen, std::min(last, Phase::Shape));
-    if (!built)
-      return std::move(built.failure());
-    Candidate &candidate = **built;
-    candidate.options.offload = OffloadSpec::all();
-    showProgress(job.asked, "plan, with moves ...");
-    Expected<void> done = planCandidate(candidate, last);
-    if (!done && done.failure().kind != FailureKind::OverBudget)
-      return done;
-    if (!done || !isWorthMoves(candidate.form.figures.record.costPs, unmoved))
-      return {};
-    choice.seen[chosen].seconds = candidate.form.figures.stepSeconds();
-    best = std::move(*built);
-    return {};
-  }
-
   std::unique_ptr<Candidate> best; // Or the smallest, if none fits.
   LeverSetting chosen;             // Its setting, if it fits.
   std::optional<Failure> failure;  // Of `best`, if none fits.
@@ -462,8 +434,6 @@ PlannedCandidate tmc::chooseCandidate(const Forward &forward,
     return {nullptr, std::move(choice.failure())};
   FullPlans plans(job, *choice, last);
   if (Expected<void> done = plans.run(); !done)
-    return {nullptr, std::move(done)};
-  if (Expected<void> done = plans.tryMoves(); !done)
     return {nullptr, std::move(done)};
   if (Expected<void> done = noteChoice(job, *choice, plans); !done)
     return {nullptr, std::move(done)};

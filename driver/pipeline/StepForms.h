@@ -83,10 +83,6 @@ struct PlanRequest {
 /// smaller and larger budgets.
 Expected<void> planForm(StepForm &form, const PlanRequest &request);
 
-/// True if a step of `ps` is faster than the one of `plan`, which moves
-/// nothing, by enough to move values with `--offload=auto`.
-bool isWorthMoves(int64_t ps, const PlanRecord &plan);
-
 /// Plans `form` and, if it has a module, `other`. Afterwards `form` is the form
 /// to run, with the figures of both, fitting or not.
 Expected<void> planForms(StepForm &form, StepForm &other,

@@ -102,7 +102,7 @@ static Expected<void> addUnused(Weights &model, const WeightsPrefix &prefix,
       bytes = *read;
     }
     for (const std::string &name : names) {
-      sources.add(name, like, bytes, /*canBeRecorded=*/false);
+      sources.add(name, like, bytes, /*isRecordable=*/false);
     }
   }
   return {};
@@ -281,7 +281,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
       if (value.type == DType::F32 && int64_t(bytes.size()) == 2 * value.bytes)
         tensor.type = DType::F64;
     }
-    sources.add(value.name, tensor, bytes, /*canBeRecorded=*/found);
+    sources.add(value.name, tensor, bytes, /*isRecordable=*/found);
     const std::vector<BesideCodes> all =
         besideCodes(sources.given, value, prefix);
     if (sources.codes.empty() && !all.empty() &&
@@ -290,7 +290,7 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     for (const BesideCodes &each : all) {
       const SetTensor &beside = *sources.given.find(each.inFile);
       bytes = {sources.given.data(beside), size_t(beside.end - beside.begin)};
-      sources.add(each.own, beside, bytes, /*canBeRecorded=*/true);
+      sources.add(each.own, beside, bytes, /*isRecordable=*/true);
     }
   }
   sources.transient = model.transient();

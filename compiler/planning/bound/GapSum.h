@@ -110,30 +110,28 @@ private:
     return all;
   }
   /// A run stands in a stretch, and the value is alive in those behind it.
-  /// Changes `all` to the stretch in which breaking the gap saves most.
+  /// Changes `all` to the stretch in which breaking the gap costs least.
   void findTime(const Term &term, const Point &at, Charge &all) const {
     bool isFirst = true;
-    N most = N(0), paid = N(0);
+    N least = N(0);
     for (int32_t c = term.charges.begin; c < term.charges.end; ++c) {
       const GapModel::Charge &by = model.charges[c];
       for (int32_t i = spans[c].begin; i < spans[c].end; ++i) {
         const int32_t end =
             std::clamp(ends[term.space][i], term.begin, term.end);
         const int32_t w = weightOf(i, by.engine);
-        const N amount = at[w] * N(by.cost);
-        const N saved = term.bytes * (before[end] - before[term.begin]);
-        if (!isFirst && saved - amount <= most)
+        const N amount = at[w] * N(by.cost) +
+                         term.bytes * (before[term.end] - before[end]);
+        if (!isFirst && !(amount < least))
           continue;
         isFirst = false;
-        most = saved - amount, paid = amount;
+        least = amount;
         all.end = end, all.costs[0] = N(by.cost), all.weights[0] = w;
       }
     }
-    const N held = term.bytes * (before[term.end] - before[all.end]);
-    N also = N(0);
+    all.amount = least;
     if (all.weights[1] != kNone)
-      also = at[all.weights[1]] * all.costs[1];
-    all.amount = paid + held + also;
+      all.amount += at[all.weights[1]] * all.costs[1];
   }
   N rentOf(const Term &term) const {
     N price = before[term.end] - before[term.begin];
