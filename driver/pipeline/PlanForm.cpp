@@ -279,8 +279,8 @@ static Expected<void> planWithMoves(StepForm &form,
   return planWithin(form, request, request.asked.offload);
 }
 
-/// True if a step of `ps` is faster than the one of `plan`, which moves nothing,
-/// by enough to move values with `--offload=auto`.
+/// True if a step of `ps` is faster than the one of `plan`, which moves
+/// nothing, by enough to move values with `--offload=auto`.
 static bool isWorthMoves(int64_t ps, const PlanRecord &plan) {
   return planning::withoutSmallGain(ps, plan.unconstrainedCostPs) <
          plan.costPs - plan.costPs / kWorthMovesPart;
