@@ -59,9 +59,41 @@
 // order holds all three at the moment e between them. With a limit of 200 and
 // a price of 5/100 at e, the sum is 5/100 x 100 - 3 x max(0, 5 - 5) = 5.
 //
-// The bound ignores: values that stand on either side of a moment; the cost of
-// a chain of dropped inputs; moments of recomputations; extra cost of a variant
-// that spares an operand; in loops, what is listed in `AnyOrderGraph.h`.
+// *Inputs.* Let u not be there at k. The execution X that writes it behind k
+// reads each value w that every recipe that may write u reads. So w is there at
+// k, or an execution writes w between k and X:
+//
+//     order       w  .  u  .  k  .  w  u  b     u comes back with its input w
+//     order       w  .  u  .  k  .  .  u  b     w was kept for it
+//
+// If w is a certain value of k, its own gaps say no less. Else let t_w = 1 if
+// it is there, in k's need beside all that is certain. Let y_u = 1 if u isn't
+// there at k. With G(u) for the gaps of u around k, and F(w) for the gap of w
+// in which k stands and all later ones,
+//
+//     sum of s_u y_u >= need_k + sum of s_w t_w
+//     y_u <= sum of x_g over G(u)
+//     y_u <= t_w + sum of x_g over F(w)
+//
+// A price lambda of a byte in the first row, and mu_uw >= 0 for each row of the
+// third kind, add to the sum
+//
+//     lambda need_k - sum over w of max(0, (sum over u of mu_uw) - lambda s_w)
+//
+// They add mu_uw to the rent of each gap of F(w). What is left of lambda s_u,
+// less u's sum of mu_uw, they add to the rent of each gap of G(u). This is the
+// Lagrangian of these rows, with prices of the second ones at which it doesn't
+// pay to leave y_u open.
+//
+// Example. w of 100 bytes costs 5, and u of 100 bytes is made of it for 5. u is
+// read behind k, w isn't, and 100 bytes are too many at k. The gap of u alone
+// proves 5. But if u isn't there, w is kept in its place, or made again, too.
+// With lambda = 10/100 and mu = 5 the sum is 10 - max(0, 5 - 10) - max(0, 5 -
+// 5) for each of the two gaps: 10.
+//
+// The bound ignores: values that stand on either side of a moment; the inputs
+// of an input; moments of recomputations; extra cost of a variant that spares
+// an operand; in loops, what is listed in `AnyOrderGraph.h`.
 
 #ifndef TMC_COMPILER_PLANNING_BOUND_ANYORDER_H
 #define TMC_COMPILER_PLANNING_BOUND_ANYORDER_H
@@ -83,11 +115,23 @@ struct AnyOrderCertificate {
     ValueId value = kNone;
     std::vector<InstructionId> readers;
   };
+  /// The row of a certain value of some moment and its input.
+  struct Input {
+    ValueId value = kNone, input = kNone;
+    int64_t price = 0; // In units of cost / denominator.
+  };
+  /// A moment at which inputs count, with its own price of a byte.
+  struct InputMoment {
+    InstructionId moment = kNone;
+    int64_t price = 0;
+    std::vector<Input> inputs; // In ascending order of values, then inputs.
+  };
   int64_t budgetBytes = -1; // The device's, reserved included; -1: none.
   int64_t denominator = 1;
-  std::vector<Price> prices; // In ascending order of moments.
-  std::vector<Chain> chains; // In ascending order of values.
-  int64_t provenCost = 0;    // No plan in any order takes less; rounded up.
+  std::vector<Price> prices;             // In ascending order of moments.
+  std::vector<Chain> chains;             // In ascending order of values.
+  std::vector<InputMoment> inputMoments; // In ascending order of moments.
+  int64_t provenCost = 0; // No plan in any order takes less; rounded up.
 };
 
 struct AnyOrderOptions {
@@ -95,6 +139,9 @@ struct AnyOrderOptions {
   int32_t candidates = 160, moments = 80;
   /// Counted steps of the ascent: entries of rows over all iterations.
   int64_t work = 20'000'000;
+  /// Moments at which inputs count, and steps of their ascent.
+  int32_t inputMoments = 16;
+  int64_t inputWork = 150'000'000;
 };
 
 /// The best certificate found for the device's budget. Unimplemented: the
@@ -102,7 +149,8 @@ struct AnyOrderOptions {
 absl::StatusOr<AnyOrderCertificate>
 proveAnyOrder(const Problem &problem, const AnyOrderOptions &options = {});
 
-/// The cost that the model says these prices and chains prove.
+/// The cost that the model says these prices and chains prove. An error: a row
+/// doesn't exist.
 absl::StatusOr<int64_t>
 costProvenInAnyOrder(const Problem &problem,
                      const AnyOrderCertificate &certificate);

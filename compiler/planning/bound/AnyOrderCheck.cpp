@@ -33,6 +33,23 @@ absl::Status checkNumbers(const Problem &p, const AnyOrderCertificate &c) {
     if (!priced.insert(x.moment).second)
       return refused("two prices of '", p.instructions[x.moment].name, "'");
   }
+  std::set<InstructionId> withInputs;
+  for (const AnyOrderCertificate::InputMoment &x : c.inputMoments) {
+    if (x.moment < 0 || size_t(x.moment) >= p.instructions.size())
+      return refused("inputs at instruction ", x.moment);
+    const std::string &name = p.instructions[x.moment].name;
+    if (c.budgetBytes < 0 || x.price < 0)
+      return refused("a price of ", x.price, " at '", name, "'");
+    if (!withInputs.insert(x.moment).second)
+      return refused("inputs of '", name, "' twice");
+    std::set<std::pair<ValueId, ValueId>> rows;
+    for (const AnyOrderCertificate::Input &row : x.inputs) {
+      if (row.price < 0)
+        return refused("an input's price of ", row.price);
+      if (!rows.insert({row.value, row.input}).second)
+        return refused("an input of value ", row.value, " twice");
+    }
+  }
   std::set<ValueId> cut;
   for (const AnyOrderCertificate::Chain &chain : c.chains) {
     if (chain.value < 0 || size_t(chain.value) >= p.values.size())
@@ -60,7 +77,21 @@ private:
   Wide persistentBytes();
   Wide carriedBytes(InstructionId k, const EventSide &behind,
                     std::set<ValueId> &touched);
+  /// The values and bytes around a moment.
+  struct Around {
+    Wide need = 0;
+    std::set<ValueId> touched;     // And sources that count with a carried one.
+    std::set<ValueId> there;       // Surely written before, and read behind.
+    std::map<ValueId, bool> mayGo; // Of these, and whether its loop is over.
+  };
+  Around around(InstructionId k);
+  std::vector<int> gapsAround(ValueId v, bool isPast, InstructionId k);
+  std::vector<int> gapsFrom(ValueId v, InstructionId k);
+  bool isInTrip(ValueId v, InstructionId k) const;
   absl::Status addMoment(const AnyOrderCertificate::Price &price);
+  absl::Status addInputs(const AnyOrderCertificate::InputMoment &at);
+  absl::Status checkPair(const Around &here, InstructionId k, ValueId v,
+                         ValueId input) const;
   Wide shareOf(RecipeId r, ValueId v) const;
   Wide leastShare(ValueId v, bool behindLoop) const;
   Wide costOf(ValueId v, int gap);
@@ -193,21 +224,19 @@ Wide Checker::carriedBytes(InstructionId k, const EventSide &behind,
   return bytes;
 }
 
-absl::Status Checker::addMoment(const AnyOrderCertificate::Price &price) {
-  const InstructionId k = price.moment;
+Checker::Around Checker::around(InstructionId k) {
   const SegmentId s = segmentOf(k);
   const auto &[before, behind] = sides[k];
-  std::set<ValueId> touched;
+  Around here;
   for (RecipeId r : p.instructions[k].recipes) {
     for (ValueId v : readsBy(r, s))
-      touched.insert(v);
-    touched.insert(p.recipes[r].writes.begin(), p.recipes[r].writes.end());
+      here.touched.insert(v);
+    here.touched.insert(p.recipes[r].writes.begin(), p.recipes[r].writes.end());
   }
   Wide live = plus(persistentBytes(), leastOperands(k));
-  live = plus(live, carriedBytes(k, behind, touched));
-  std::vector<std::pair<ValueId, int>> crossed;
+  live = plus(live, carriedBytes(k, behind, here.touched));
   for (ValueId v = 0; v < ValueId(p.values.size()); ++v) {
-    if (p.values[v].kind != ValueKind::Temporary || touched.count(v))
+    if (p.values[v].kind != ValueKind::Temporary || here.touched.count(v))
       continue;
     const SegmentId home = segmentOf(maker[v]);
     const bool isPast = trips(home) > 1 && home < s; // Its loop is over.
@@ -215,28 +244,113 @@ absl::Status Checker::addMoment(const AnyOrderCertificate::Price &price) {
         !isUsedBehind(v, k, behind))
       continue;
     live = plus(live, p.values[v].bytes);
-    if (leastShare(v, isPast) < 0)
-      continue;
-    if (isPast) {
-      crossed.push_back({v, -1});
-      continue;
-    }
-    const std::vector<InstructionId> &chain = chains[v];
-    int gap = 0;
-    while (size_t(gap) < chain.size() && before.events.count(chain[gap]))
-      ++gap;
-    crossed.push_back({v, gap});
-    while (size_t(gap) < chain.size() && !behind.events.count(chain[gap]))
-      crossed.push_back({v, ++gap});
+    here.there.insert(v);
+    if (leastShare(v, isPast) >= 0)
+      here.mayGo[v] = isPast;
   }
-  const Wide need = live - (Wide(c.budgetBytes) - p.reservedBytes);
-  if (need <= 0)
+  here.need = live - (Wide(c.budgetBytes) - p.reservedBytes);
+  return here;
+}
+
+/// The gap of v that k stands in, and the later ones.
+std::vector<int> Checker::gapsFrom(ValueId v, InstructionId k) {
+  std::vector<int> out;
+  const std::vector<InstructionId> &chain = chains[v];
+  for (int gap = 0; size_t(gap) <= chain.size(); ++gap)
+    if (size_t(gap) == chain.size() || !sides[k].first.events.count(chain[gap]))
+      out.push_back(gap);
+  return out;
+}
+
+/// Of these, the ones up to the first reader that surely is behind k.
+std::vector<int> Checker::gapsAround(ValueId v, bool isPast, InstructionId k) {
+  if (isPast)
+    return {-1};
+  const std::vector<InstructionId> &chain = chains[v];
+  std::vector<int> out;
+  for (int gap : gapsFrom(v, k)) {
+    out.push_back(gap);
+    if (size_t(gap) < chain.size() && sides[k].second.events.count(chain[gap]))
+      break;
+  }
+  return out;
+}
+
+absl::Status Checker::addMoment(const AnyOrderCertificate::Price &price) {
+  const InstructionId k = price.moment;
+  const Around here = around(k);
+  if (here.need <= 0)
     return refused("a price of '", p.instructions[k].name, "', which has room");
-  sum = plus(sum, times(price.price, need));
-  for (auto x : crossed)
-    rents[x] =
-        plus(rents[x],
-             times(price.price, std::min<Wide>(need, p.values[x.first].bytes)));
+  sum = plus(sum, times(price.price, here.need));
+  for (auto [v, isPast] : here.mayGo) {
+    const Wide rent =
+        times(price.price, std::min<Wide>(here.need, p.values[v].bytes));
+    for (int gap : gapsAround(v, isPast, k))
+      rents[{v, gap}] = plus(rents[{v, gap}], rent);
+  }
+  return absl::OkStatus();
+}
+
+/// True if what writes v behind k, for k's trip, finds v's inputs in this trip.
+bool Checker::isInTrip(ValueId v, InstructionId k) const {
+  if (maker[v] == kNone || first[v] == First::Unknown)
+    return false;
+  const SegmentId home = segmentOf(maker[v]), here = segmentOf(k);
+  return trips(home) == 1 ? trips(here) == 1 : home == here;
+}
+
+/// An error unless v is gone at k only if `input` is there or written again.
+absl::Status Checker::checkPair(const Around &here, InstructionId k, ValueId v,
+                                ValueId input) const {
+  const int32_t count = int32_t(p.values.size());
+  if (v < 0 || v >= count || input < 0 || input >= count)
+    return refused("a pair of values ", v, " and ", input);
+  const std::string names =
+      absl::StrCat("'", p.values[v].name, "', made of '", p.values[input].name,
+                   "', at '", p.instructions[k].name, "': ");
+  if (!here.mayGo.count(v) || here.mayGo.at(v) || !isInTrip(v, k))
+    return refused(names, "the value isn't surely there or written again");
+  if (p.values[input].kind != ValueKind::Temporary || !isInTrip(input, k))
+    return refused(names, "the input isn't of this trip");
+  if (here.touched.count(input) || here.there.count(input))
+    return refused(names, "the input's bytes count already");
+  for (RecipeId r : writersOf(v))
+    if (!readsBy(r, segmentOf(maker[v])).count(input))
+      return refused(names, "'", p.recipes[r].name, "' doesn't read it");
+  return absl::OkStatus();
+}
+
+absl::Status Checker::addInputs(const AnyOrderCertificate::InputMoment &at) {
+  const Around here = around(at.moment);
+  if (here.need <= 0)
+    return refused("a price of '", p.instructions[at.moment].name,
+                   "', which has room");
+  sum = plus(sum, times(at.price, here.need));
+  // The price of a value's bytes, less that of its rows.
+  std::map<ValueId, Wide> left;
+  for (auto [v, isPast] : here.mayGo)
+    left[v] = times(at.price, p.values[v].bytes);
+  for (const AnyOrderCertificate::Input &row : at.inputs) {
+    if (absl::Status status = checkPair(here, at.moment, row.value, row.input);
+        !status.ok())
+      return status;
+    left[row.value] = plus(left[row.value], -Wide(row.price));
+    left.insert({row.input, times(at.price, p.values[row.input].bytes)});
+    left[row.input] = plus(left[row.input], -Wide(row.price));
+    if (leastShare(row.input, false) < 0)
+      continue;
+    for (int gap : gapsFrom(row.input, at.moment))
+      rents[{row.input, gap}] = plus(rents[{row.input, gap}], row.price);
+  }
+  for (auto [v, rest] : left) {
+    auto found = here.mayGo.find(v);
+    if (found == here.mayGo.end())
+      sum = plus(sum,
+                 std::min<Wide>(0, rest)); // It is there at its bytes' price.
+    else if (rest > 0)
+      for (int gap : gapsAround(v, found->second, at.moment))
+        rents[{v, gap}] = plus(rents[{v, gap}], rest);
+  }
   return absl::OkStatus();
 }
 
@@ -281,12 +395,18 @@ Wide Checker::costOf(ValueId v, int gap) {
 absl::StatusOr<int64_t> Checker::run() {
   for (const AnyOrderCertificate::Price &x : c.prices)
     sides[x.moment] = {walk(x.moment, false), walk(x.moment, true)};
+  for (const AnyOrderCertificate::InputMoment &x : c.inputMoments)
+    if (!sides.count(x.moment))
+      sides[x.moment] = {walk(x.moment, false), walk(x.moment, true)};
   for (const AnyOrderCertificate::Chain &chain : c.chains)
     chains[chain.value] = chain.readers;
   if (absl::Status status = checkChains(); !status.ok())
     return status;
   for (const AnyOrderCertificate::Price &x : c.prices)
     if (absl::Status status = addMoment(x); !status.ok())
+      return status;
+  for (const AnyOrderCertificate::InputMoment &x : c.inputMoments)
+    if (absl::Status status = addInputs(x); !status.ok())
       return status;
   for (const auto &[x, rent] : rents)
     if (Wide cost = times(c.denominator, costOf(x.first, x.second));

@@ -371,9 +371,11 @@ AnyOrderGraph::Row AnyOrderGraph::rowOf(InstructionId k) const {
         !isReadBehind(v, k, isBehind))
       continue;
     row.liveBytes += problem.values[v].bytes;
+    isTouched[v] = 1;
     if ((isBehindLoop ? fact.costBehind : fact.cost) >= 0)
       row.held.push_back({v, isBehindLoop});
   }
+  row.isCounted = std::move(isTouched);
   const size_t n = problem.instructions.size();
   row.isBefore.assign(isBefore.begin(), isBefore.begin() + n);
   row.isBehind.assign(isBehind.begin(), isBehind.begin() + n);

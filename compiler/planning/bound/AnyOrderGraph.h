@@ -59,6 +59,8 @@ public:
     std::vector<Held> held;     // That some execution may write again.
     std::vector<bool> isBefore; // By instruction: in A(moment).
     std::vector<bool> isBehind; // In D(moment).
+    /// By value: in `liveBytes`, or touched by a recipe of the moment.
+    std::vector<char> isCounted;
   };
 
   /// A value's first writing, and what may write it again.
@@ -84,6 +86,11 @@ public:
   /// Instructions that surely read v, in program order. If a loop makes v,
   /// those of the loop.
   std::vector<InstructionId> chainReaders(ValueId v) const;
+  /// Values that surely are read by each execution that writes v, which is
+  /// known.
+  std::vector<ValueId> inputsOf(ValueId v) const {
+    return certainInputs(v, false);
+  }
   SegmentId segmentOf(InstructionId i) const {
     return problem.instructions[i].segment;
   }

@@ -57,6 +57,8 @@ public:
   std::set<ValueId> readsBy(RecipeId r, SegmentId s) const;
   /// Only for values whose first writing is certain.
   EventPoint firstOf(ValueId v) const;
+  /// All recipes that may write v: its maker's, and those that recompute it.
+  std::vector<RecipeId> writersOf(ValueId v) const;
 
   /// Unknown: not certain. Event: its maker's. Apart: a point of its own.
   enum class First { Unknown, Event, Apart };
@@ -73,7 +75,6 @@ private:
   using Sets = std::vector<std::set<ValueId>>;
   static std::set<ValueId> common(const Sets &sets);
 
-  std::vector<RecipeId> writersOf(ValueId v) const;
   bool isSure(ValueId v, SegmentId reader) const;
   void findWriters();
   void findReads();

@@ -178,6 +178,69 @@ inline Problem randomLine(Random &random, int body, int64_t trips) {
   return p;
 }
 
+/// A stack of `depth` layers, each of which reads the one below, and `back`
+/// gradients, each of which reads the one before and a layer. So a layer's
+/// value comes back with what it is made of. With several trips the stack is a
+/// loop, and an instruction behind it reads its last gradient.
+inline Problem randomStack(Random &random, int depth, int back, int64_t trips) {
+  Problem p;
+  const SegmentId stack = p.addSegment("stack", trips);
+  auto add = [&](SegmentId s, std::vector<ValueId> reads, int64_t bytes) {
+    Value v;
+    v.name = "v" + std::to_string(p.values.size());
+    v.bytes = bytes;
+    Recipe r;
+    r.name = "i" + std::to_string(p.instructions.size());
+    r.reads = std::move(reads);
+    r.writes = {p.addValue(v)};
+    r.cost = 1 + random.below(5);
+    r.recomputable = random.chance(0.9);
+    r.workspaceBytes = random.chance(0.2) ? random.below(6) : 0;
+    p.addInstruction(s, r);
+    return r.writes[0];
+  };
+  /// A variant, or a recipe that only recomputes, that reads `other` in place
+  /// of its first value, or nothing.
+  auto addAnother = [&](ValueId other) {
+    Recipe r = p.recipes.back();
+    r.name += "b";
+    r.reads.erase(r.reads.begin());
+    if (other != kNone && random.chance(0.7))
+      r.reads.push_back(other);
+    r.cost += random.below(4);
+    const InstructionId own = r.instruction;
+    r.instruction = kNone;
+    r.recomputable = random.chance(0.7);
+    if (random.chance(0.5))
+      p.addVariant(own, r);
+    else if (r.recomputable)
+      p.addRecipe(r);
+  };
+  std::vector<ValueId> layers;
+  for (int i = 0; i < depth; ++i) {
+    std::vector<ValueId> reads;
+    if (i > 0)
+      reads.push_back(layers.back());
+    if (i > 1 && random.chance(0.3))
+      reads.push_back(layers[size_t(i) - 2]);
+    layers.push_back(add(stack, reads, 2 + random.below(6)));
+    if (i > 0 && random.chance(0.2))
+      addAnother(i > 1 ? layers[size_t(i) - 2] : kNone);
+  }
+  ValueId gradient = layers.back();
+  for (int i = 0; i < back; ++i) {
+    const ValueId kept = layers[random.below(uint32_t(depth) - 1)];
+    gradient = add(stack, {gradient, kept}, 1 + random.below(3));
+    if (random.chance(0.1)) {
+      std::swap(p.recipes.back().reads[0], p.recipes.back().reads[1]);
+      addAnother(kNone);
+    }
+  }
+  const SegmentId end = trips > 1 ? p.addSegment("end") : stack;
+  p.values[add(end, {gradient}, 1)].liveOut = true;
+  return p;
+}
+
 /// The least cost of a plan in any order, of a problem with one space and
 /// without loops: Dijkstra's algorithm over what has run for itself and what is
 /// in memory.

@@ -5,7 +5,7 @@
 #include "test/unit/planning/AnyOrderBrute.h"
 
 #include "compiler/planning/bound/AnyOrderCheck.h"
-#include "compiler/planning/bound/AnyOrderSum.h"
+#include "compiler/planning/bound/AnyOrderInputs.h"
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/laboratory/Graph.h"
 #include "compiler/planning/model/ProblemFile.h"
@@ -16,27 +16,52 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Prices of all moments that need room, at random, with the chains that the
-/// bound itself would take.
+/// Prices of all moments that need room and of their inputs, at random, with
+/// the chains that the bound itself would take.
 AnyOrderCertificate wildPrices(const Problem &p, int64_t budget,
                                Random &random) {
   AnyOrderCertificate c;
   c.budgetBytes = budget;
   c.denominator = 1 + random.below(1000);
   const AnyOrderGraph graph(p);
-  std::vector<AnyOrderGraph::Row> rows;
+  const int64_t limit = budget - p.reservedBytes;
+  std::vector<AnyOrderGraph::Row> rows, inputRows;
   for (InstructionId k = 0; k < InstructionId(p.instructions.size()); ++k)
-    if (AnyOrderGraph::Row row = graph.rowOf(k);
-        row.liveBytes > budget - p.reservedBytes && random.chance(0.7)) {
-      c.prices.push_back({k, int64_t(random.below(3000))});
-      rows.push_back(row);
+    if (AnyOrderGraph::Row row = graph.rowOf(k); row.liveBytes > limit) {
+      if (random.chance(0.5)) {
+        c.prices.push_back({k, int64_t(random.below(3000))});
+        rows.push_back(row);
+      }
+      if (random.chance(0.5)) {
+        c.inputMoments.push_back({k, int64_t(random.below(3000)), {}});
+        rows.push_back(row);
+        inputRows.push_back(row);
+      }
     }
   c.chains = findChains(graph, rows);
+  AnyOrderGaps gaps(graph, c.chains);
+  const AnyOrderInputs inputs(gaps, inputRows, limit);
+  // An input's price is worth something if it is near that of its bytes.
+  const int64_t most = 1 + int64_t(random.below(2)) * 100'000;
+  for (size_t m = 0; m < inputs.moments.size(); ++m)
+    for (int32_t i = inputs.moments[m].firstPair;
+         i < inputs.moments[m].lastPair; ++i)
+      if (random.chance(0.7))
+        c.inputMoments[m].inputs.push_back(
+            {inputs.slots[inputs.pairs[i].value].value,
+             inputs.slots[inputs.pairs[i].input].value,
+             int64_t(random.below(uint64_t(most)))});
   return c;
 }
 
 struct Tally {
-  int budgets = 0, positive = 0, tight = 0, chains = 0;
+  int budgets = 0, positive = 0, tight = 0, chains = 0, inputs = 0,
+      wildInputs = 0;
+  void print() const {
+    std::printf("  %d budgets, %d with prices, %d with inputs, %d tight; wild "
+                "ones: %d with chains, %d with inputs\n",
+                budgets, positive, inputs, tight, chains, wildInputs);
+  }
 };
 
 /// No certificate proves more than `best`, and both sums agree.
@@ -51,8 +76,9 @@ void compare(Problem p, int64_t budget, int64_t best, Random &random,
   ASSERT_LE(found->provenCost, best) << "budget " << budget << "\n"
                                      << printProblem(p);
   ++tally.budgets;
-  tally.positive += found->provenCost > 0 && !found->prices.empty();
+  tally.positive += !found->prices.empty() || !found->inputMoments.empty();
   tally.tight += found->provenCost == best;
+  tally.inputs += !found->inputMoments.empty();
   for (int trial = 0; trial < 4; ++trial) {
     const AnyOrderCertificate wild = wildPrices(p, budget, random);
     absl::StatusOr<int64_t> judged = checkAnyOrderBound(p, wild);
@@ -61,6 +87,11 @@ void compare(Problem p, int64_t budget, int64_t best, Random &random,
     ASSERT_LE(*judged, best) << "wild, budget " << budget << "\n"
                              << printProblem(p);
     tally.chains += !wild.chains.empty();
+    tally.wildInputs += std::any_of(
+        wild.inputMoments.begin(), wild.inputMoments.end(), [](const auto &m) {
+          return std::any_of(m.inputs.begin(), m.inputs.end(),
+                             [](const auto &row) { return row.price > 0; });
+        });
   }
 }
 
@@ -70,8 +101,9 @@ TEST(AnyOrder, NeverAboveTheOptimum) {
   const int64_t wanted = tmc::test::rounds(300, 2000);
   for (uint64_t seed = 0; problems < wanted; ++seed) {
     Random random(seed);
-    const Problem p =
-        seed % 2 ? randomLine(random, 7, 1) : randomFreeProblem(random);
+    const Problem p = seed % 3 == 0   ? randomFreeProblem(random)
+                      : seed % 3 == 1 ? randomLine(random, 7, 1)
+                                      : randomStack(random, 5, 3, 1);
     ASSERT_LE(p.instructions.size(), 9u);
     if (!check(p).ok())
       continue;
@@ -91,9 +123,9 @@ TEST(AnyOrder, NeverAboveTheOptimum) {
   EXPECT_GT(tally.budgets, problems);
   EXPECT_GT(tally.positive * 4, tally.budgets) << tally.budgets;
   EXPECT_GT(tally.chains, 0);
-  std::printf("  %d budgets, %d with prices, %d tight, %d wild ones with "
-              "chains\n",
-              tally.budgets, tally.positive, tally.tight, tally.chains);
+  EXPECT_GT(tally.inputs, 10);
+  EXPECT_GT(tally.wildInputs, 50);
+  tally.print();
 }
 
 // Prices far below the largest round to 0 and leave the certificate, and chains
@@ -141,8 +173,9 @@ TEST(AnyOrder, NeverAboveAPlanOfALoop) {
     shape.epilogue = int(random.below(2));
     shape.carried = random.chance(0.7);
     shape.extras = random.chance(0.5);
-    Problem p = seed % 4 ? randomLine(random, 3, shape.trips)
-                         : randomProblem(random, shape);
+    Problem p = seed % 4 == 0   ? randomProblem(random, shape)
+                : seed % 4 == 1 ? randomStack(random, 3, 1, shape.trips)
+                                : randomLine(random, 3, shape.trips);
     if (!check(p).ok())
       continue;
     const std::map<int64_t, int64_t> cheapest =
@@ -154,9 +187,7 @@ TEST(AnyOrder, NeverAboveAPlanOfALoop) {
     }
   }
   EXPECT_GT(tally.positive, 10) << tally.budgets;
-  std::printf("  %d budgets, %d with prices, %d tight, %d wild ones with "
-              "chains\n",
-              tally.budgets, tally.positive, tally.tight, tally.chains);
+  tally.print();
 }
 
 /// A problem of one segment, written line by line.
@@ -267,6 +298,145 @@ TEST(AnyOrder, PlantedFaults) {
             "certificate: a price of 'i2', which has room");
 }
 
+/// u of 100 bytes is made of w, which has 50, and read again behind k, which
+/// leaves room for neither.
+Writer madeOfAnother() {
+  Writer w;
+  const ValueId made = w.value(50), u = w.value(100), a = w.value(1),
+                b = w.value(1), end = w.value(1);
+  w.add({}, {made});    // 0
+  w.add({made}, {u});   // 1
+  w.add({u}, {a});      // 2
+  w.add({a}, {b}, 199); // 3: k
+  w.add({u, b}, {end}); // 4
+  w.p.spaces[0].budgetBytes = 203;
+  return w;
+}
+
+TEST(AnyOrder, AnInputIsKeptOrMadeAgain) {
+  const Problem p = madeOfAnother().p;
+  ASSERT_TRUE(check(p).ok()) << check(p).message();
+  const int64_t base = baseCost(p);
+  EXPECT_EQ(AnyOrderOptimum(p, 203).run(), base + 10);
+  const AnyOrderCertificate c = *proveAnyOrder(p);
+  EXPECT_EQ(c.provenCost, base + 10);
+  ASSERT_EQ(c.inputMoments.size(), 1u);
+  EXPECT_EQ(c.inputMoments[0].moment, 3);
+  ASSERT_EQ(c.inputMoments[0].inputs.size(), 1u);
+  EXPECT_EQ(c.inputMoments[0].inputs[0].value, 1);
+  EXPECT_EQ(c.inputMoments[0].inputs[0].input, 0);
+  EXPECT_EQ(checkAnyOrderCertificate(p, c), std::nullopt);
+  AnyOrderOptions without;
+  without.inputMoments = 0;
+  EXPECT_EQ(proveAnyOrder(p, without)->provenCost, base + 5);
+  // With room for w it is kept, and u alone is made again.
+  Problem roomy = p;
+  roomy.spaces[0].budgetBytes = 253;
+  EXPECT_EQ(AnyOrderOptimum(roomy, 253).run(), base + 5);
+  EXPECT_EQ(proveAnyOrder(roomy)->provenCost, base + 5);
+}
+
+// An input that can't be made again has to be there.
+TEST(AnyOrder, AnInputThatIsMadeOnce) {
+  Writer w = madeOfAnother();
+  w.p.recipes[0].recomputable = false;
+  EXPECT_EQ(AnyOrderOptimum(w.p, 203).run(), std::nullopt);
+  EXPECT_GT(proveAnyOrder(w.p)->provenCost, baseCost(w.p) + 10);
+  w.p.spaces[0].budgetBytes = 253;
+  EXPECT_EQ(proveAnyOrder(w.p)->provenCost, baseCost(w.p) + 5);
+}
+
+// Two trips: the pair is of one trip, and pays in each of them.
+TEST(AnyOrder, AnInputInALoopPaysInEachTrip) {
+  Writer w = madeOfAnother();
+  w.p.segments[0].trips = 3;
+  for (Recipe &r : w.p.recipes)
+    r.segment = 0;
+  ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+  const AnyOrderCertificate c = *proveAnyOrder(w.p);
+  EXPECT_EQ(checkAnyOrderCertificate(w.p, c), std::nullopt);
+  EXPECT_EQ(c.provenCost, baseCost(w.p) + 3 * 10);
+  // If w may be made outside, it may be there in each trip.
+  w.p.recipes[0].segment = kNone;
+  const AnyOrderCertificate outside = *proveAnyOrder(w.p);
+  EXPECT_TRUE(outside.inputMoments.empty());
+  EXPECT_EQ(checkAnyOrderCertificate(w.p, c).value_or("none"),
+            "certificate: 'v1', made of 'v0', at 'i3': the input isn't of this "
+            "trip");
+}
+
+// Each is a row of an input that doesn't hold; the checker finds it.
+TEST(AnyOrder, PlantedFaultsOfInputs) {
+  const Problem p = madeOfAnother().p;
+  const AnyOrderCertificate good = *proveAnyOrder(p);
+  auto verdict = [&](auto change, const Problem &of) {
+    AnyOrderCertificate c = good;
+    change(c);
+    return checkAnyOrderCertificate(of, c).value_or("none");
+  };
+  auto nothing = [](AnyOrderCertificate &) {};
+  EXPECT_EQ(verdict(nothing, p), "none");
+  // A variant of u's maker spares w, and so does a recipe that only recomputes.
+  const std::string pair = "certificate: 'v1', made of 'v0', at 'i3': ";
+  for (bool isVariant : {true, false}) {
+    Writer spares = madeOfAnother();
+    if (isVariant) {
+      spares.spare(1, 0);
+    } else {
+      Recipe r = spares.p.recipes[1];
+      r.name = "i1b";
+      r.reads.clear();
+      r.instruction = kNone;
+      spares.p.addRecipe(r);
+    }
+    ASSERT_TRUE(check(spares.p).ok());
+    EXPECT_EQ(verdict(nothing, spares.p), pair + "'i1b' doesn't read it");
+    EXPECT_LE(proveAnyOrder(spares.p)->provenCost,
+              *AnyOrderOptimum(spares.p, 203).run());
+  }
+  // k reads w: its bytes are k's own.
+  Writer touches = madeOfAnother();
+  touches.p.recipes[3].reads.push_back(0);
+  EXPECT_EQ(verdict(nothing, touches.p),
+            pair + "the input's bytes count already");
+  // w is read behind k: it is one of the certain values.
+  Writer later = madeOfAnother();
+  later.p.recipes[4].reads.push_back(0);
+  EXPECT_EQ(verdict(nothing, later.p),
+            pair + "the input's bytes count already");
+  // Nothing reads u behind k.
+  Writer unused = madeOfAnother();
+  std::erase(unused.p.recipes[4].reads, 1);
+  unused.p.recipes[3].workspaceBytes = 205;
+  EXPECT_EQ(verdict(nothing, unused.p),
+            pair + "the value isn't surely there or written again");
+  EXPECT_EQ(verdict([](auto &c) { c.inputMoments[0].inputs[0].input = 2; }, p),
+            "certificate: 'v1', made of 'v2', at 'i3': the input's bytes count "
+            "already");
+  EXPECT_EQ(verdict([](auto &c) { c.inputMoments[0].inputs[0].input = 5; }, p),
+            "certificate: a pair of values 1 and 5");
+  EXPECT_EQ(verdict([](auto &c) { c.inputMoments[0].inputs[0].price = -1; }, p),
+            "certificate: an input's price of -1");
+  EXPECT_EQ(verdict(
+                [](auto &c) {
+                  auto &inputs = c.inputMoments[0].inputs;
+                  inputs.push_back(inputs[0]);
+                },
+                p),
+            "certificate: an input of value 1 twice");
+  EXPECT_EQ(
+      verdict([](auto &c) { c.inputMoments.push_back(c.inputMoments[0]); }, p),
+      "certificate: inputs of 'i3' twice");
+  EXPECT_EQ(verdict([](auto &c) { c.inputMoments[0].moment = 4; }, p),
+            "certificate: a price of 'i4', which has room");
+  EXPECT_EQ(verdict([](auto &c) { c.inputMoments[0].moment = 9; }, p),
+            "certificate: inputs at instruction 9");
+  EXPECT_EQ(verdict([](auto &c) { c.inputMoments[0].price = -1; }, p),
+            "certificate: a price of -1 at 'i3'");
+  EXPECT_EQ(verdict([](auto &c) { ++c.provenCost; }, p),
+            "the certificate proves a cost of 35, not 36 as claimed");
+}
+
 // An update runs behind all that surely reads the old content, so what it
 // reads is held. A reader that may spare the content says nothing.
 TEST(AnyOrder, AnUpdateRunsBehindItsReaders) {
@@ -313,7 +483,7 @@ TEST(AnyOrder, AMomentInOneOfTwoGaps) {
   ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
   const int64_t base = baseCost(w.p);
   EXPECT_EQ(AnyOrderOptimum(w.p, 95).run(), base + 5);
-  AnyOrderCertificate c{95, 8, {{k1, 0}, {k3, 5}, {k2, 5}}, {{u, {b}}}, 0};
+  AnyOrderCertificate c{95, 8, {{k1, 0}, {k3, 5}, {k2, 5}}, {{u, {b}}}, {}, 0};
   EXPECT_EQ(*checkAnyOrderBound(w.p, c), base + 4);
   EXPECT_EQ(*costProvenInAnyOrder(w.p, c), base + 4);
 }
