@@ -82,6 +82,23 @@ std::string describe(const Problem &problem, const AnyOrderCertificate &proof,
     json.endArray();
   }
   json.endArray();
+  json.key(
+      "input_moments"); // instruction, price of a byte; value, input, price
+  json.beginArray();
+  for (const AnyOrderCertificate::InputMoment &at : proof.inputMoments) {
+    json.beginArray();
+    json.value(int64_t(at.moment));
+    json.value(at.price);
+    for (const AnyOrderCertificate::Input &row : at.inputs) {
+      json.beginArray();
+      json.value(int64_t(row.value));
+      json.value(int64_t(row.input));
+      json.value(row.price);
+      json.endArray();
+    }
+    json.endArray();
+  }
+  json.endArray();
   json.endObject();
   return json.take();
 }
@@ -107,6 +124,7 @@ absl::StatusOr<Judged> boundInAnyOrder(const Problem &problem, int64_t effort,
                                        int64_t load) {
   AnyOrderOptions options;
   options.work = options.work * effort / 100;
+  options.inputWork = options.inputWork * effort / 100;
   absl::StatusOr<AnyOrderCertificate> proof = proveAnyOrder(problem, options);
   if (!proof.ok())
     return proof.status();

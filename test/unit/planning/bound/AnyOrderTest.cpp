@@ -174,7 +174,7 @@ TEST(AnyOrder, NeverAboveAPlanOfALoop) {
     shape.carried = random.chance(0.7);
     shape.extras = random.chance(0.5);
     Problem p = seed % 4 == 0   ? randomProblem(random, shape)
-                : seed % 4 == 1 ? randomStack(random, 3, 1, shape.trips)
+                : seed % 4 == 1 ? randomStack(random, 4, 1, shape.trips)
                                 : randomLine(random, 3, shape.trips);
     if (!check(p).ok())
       continue;
