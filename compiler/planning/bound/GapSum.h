@@ -120,8 +120,8 @@ private:
         const int32_t end =
             std::clamp(ends[term.space][i], term.begin, term.end);
         const int32_t w = weightOf(i, by.engine);
-        const N amount = at[w] * N(by.cost) +
-                         term.bytes * (before[term.end] - before[end]);
+        const N amount =
+            at[w] * N(by.cost) + term.bytes * (before[term.end] - before[end]);
         if (!isFirst && !(amount < least))
           continue;
         isFirst = false;

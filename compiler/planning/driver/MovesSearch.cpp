@@ -3,6 +3,7 @@
 #include "compiler/planning/driver/FreeOrder.h"
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/driver/OfferPlan.h"
+#include "compiler/planning/driver/RefineKnobs.h"
 #include "compiler/planning/driver/TakeLess.h"
 #include "compiler/planning/moves/LoopChoices.h"
 #include "compiler/planning/moves/ModeLoads.h"
@@ -278,10 +279,11 @@ private:
     auto attempt = [&](const Knobs &k) {
       const Made made = evaluate(modes, k, amounts.knobsPart);
       isFinal = made.isFinal;
-      const bool gains = made.makespan < least;
-      if (gains)
-        least = made.makespan, at = k;
-      return gains;
+      if (made.makespan >= least)
+        return made.makespan == kNoPlan ? Trial::DoesNotFit
+                                        : Trial::DoesNotGain;
+      least = made.makespan, at = k;
+      return Trial::Gains;
     };
     for (const Knobs &k : knobs) {
       attempt(k);
@@ -290,20 +292,8 @@ private:
       if (isFinal || (isVain && least == kNoPlan && k.pieces == 0))
         return;
     }
-    if (!has(Strategy::Refine))
-      return;
-    // A price below which too much moves lies between two of these.
-    double low = at.price / 2;
-    for (int i = 0; i < amounts.refinements; ++i, low = at.price / 2)
-      if (!attempt({low, at.pieces, at.walks}))
-        break;
-    for (int i = 0; i < amounts.refinements; ++i)
-      if (!attempt({at.price * 2, at.pieces, at.walks}))
-        break;
-    for (int i = 0; low < at.price && i < amounts.refinements; ++i)
-      if (const double middle = std::sqrt(low * at.price);
-          !attempt({middle, at.pieces, at.walks}))
-        low = middle;
+    if (has(Strategy::Refine))
+      refineKnobs(at, amounts.refinements, attempt);
   }
 
   /// Tries all knobs with `modes`, and with the moves of activations alone.
