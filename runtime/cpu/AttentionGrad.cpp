@@ -168,14 +168,16 @@ void addOnScores(const float *tile, int64_t keys, int64_t queries,
 
 /// rows (+)= tile (keys x queries) times packed (queries x depth). Adds to the
 /// first `written` rows, whole panels of them, and overwrites the others.
-void addRows(const float *tile, int64_t keys, int64_t written, int64_t queries,
+void addRows(const gemm::TileProducts &products, const float *tile,
+             int64_t keys, int64_t written, int64_t queries,
              const float *packed, int64_t depth, float *rows, int64_t stride) {
+  const simd::DenormalMode mode(products.flushesDenormals());
   for (int64_t d = 0; d < depth; d += kPanelN)
     for (int64_t r = 0; r < keys; r += kPanelM)
-      gemm::innerRowMajor(std::min<int64_t>(kPanelM, keys - r),
-                          std::min<int64_t>(kPanelN, depth - d), queries,
-                          tile + r * kPanelN, packed + d * kPanelN,
-                          rows + r * stride + d, stride, r < written);
+      products.multiplyRows(std::min<int64_t>(kPanelM, keys - r),
+                            std::min<int64_t>(kPanelN, depth - d), queries,
+                            tile + r * kPanelN, packed + d * kPanelN,
+                            rows + r * stride + d, stride, r < written);
 }
 
 void zeroRows(float *rows, int64_t count, int64_t depth, int64_t stride) {
@@ -211,7 +213,8 @@ public:
         dbias(dbias), depth(p.headDim), chunk(attentionChunk(p)),
         perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
         inPlace(p.type == DType::F32), batch(batch), kvHead(kvHead),
-        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth) {}
+        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth),
+        withTiles(p.type == DType::BF16 && !p.exact) {}
 
   void run() {
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
@@ -240,7 +243,7 @@ private:
         whole.v.shifted(batch * p.v.batch + kvHead * p.v.head).at(s0, 0);
     overDepth.packLeft(kRows, here, m.keysRows);
     overDepth.packLeft(vRows, here, m.valuesRows);
-    gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
+    withTiles.packLeft(kRows.transposed(), depth, here, m.keysColumns);
     const StoredRows dkTo = whole.dk.shifted(dkAt(p, batch, s0, kvHead));
     const StoredRows dvTo = whole.dv.shifted(dkAt(p, batch, s0, kvHead));
     Chunk keys{s0, here, inPlace ? dkTo.floats() : m.dk,
@@ -295,15 +298,23 @@ private:
     std::fill(m.probabilities + keys * kPanelN,
               m.probabilities + rows * kPanelN, 0.0f);
     std::fill(m.gradients + keys * kPanelN, m.gradients + rows * kPanelN, 0.0f);
-    addRows(m.probabilities, rows, c.written, queries, m.doutRows, depth, c.dv,
-            keyRow());
-    addRows(m.gradients, rows, c.written, queries, m.queryRows, depth, c.dk,
-            keyRow());
+    withTiles.round(m.probabilities, rows);
+    withTiles.round(m.gradients, rows);
+    // In pairs, rows take half of their place.
+    const float *probabilities =
+        withTiles.asRows(m.probabilities, rows, m.probabilities);
+    const float *gradients =
+        withTiles.asRows(m.gradients, rows, m.probabilities + kPanelN / 2);
+    addRows(withTiles, probabilities, rows, c.written, queries, m.doutRows,
+            depth, c.dv, keyRow());
+    addRows(withTiles, gradients, rows, c.written, queries, m.queryRows, depth,
+            c.dk, keyRow());
     c.written = std::max(c.written, rows);
-    for (int64_t d = 0; d < depth; d += kPanelM)
-      gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
-                  m.keysColumns + d * here, m.gradients,
-                  m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
+    // Whole pairs of keys, as far as there are more.
+    const int64_t used = std::min(here, keys + keys % 2);
+    withTiles.asRight(m.gradients, used);
+    withTiles.multiply(depth, here, used, m.keysColumns, m.gradients,
+                       m.queryGradient, false);
     cpu::transposePanel(m.queryGradient, depth, queries, dqRows, queryRow(),
                         s0 > first);
   }
@@ -323,8 +334,10 @@ private:
     overDepth.packRight(gRows.transposed(), queries, m.doutPanel);
     for (int64_t d = 0; d < depth; d += kPanelN) {
       const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
-      gemm::packB(qRows.at(0, d), queries, wide, m.queryRows + d * kPanelN);
-      gemm::packB(gRows.at(0, d), queries, wide, m.doutRows + d * kPanelN);
+      withTiles.packRight(qRows.at(0, d), queries, wide,
+                          m.queryRows + d * kPanelN);
+      withTiles.packRight(gRows.at(0, d), queries, wide,
+                          m.doutRows + d * kPanelN);
     }
     if (inPlace) {
       rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
@@ -355,6 +368,7 @@ private:
   const bool inPlace;
   const int64_t batch, kvHead, firstHead;
   const gemm::PanelProducts overDepth; // with the keys and values
+  const gemm::TileProducts withTiles;  // of probabilities and gradients
 };
 
 } // namespace
