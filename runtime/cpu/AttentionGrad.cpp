@@ -12,8 +12,12 @@
 //         dS = P (drop(dP) - sum(dout * out))         in dP's place
 //         dbias += dS^T                               panel x keys
 //         dS = scale dS                               times the slope of a cap
-//         dk += dS q                                  keys x channels
 //         dq += (k^T dS)^T                            panel x channels
+//         dk += dS q                                  keys x channels
+//
+// In bf16, unless `exact`, P and dS are rounded to bf16 for the sums over
+// queries, dv and dk. dq has sums over keys, often of more numbers; it takes dS
+// as it is.
 //
 // The first addition to an element is a write; dbias begins with zeros. The
 // order of additions is the same for any number of threads. A bias that samples
@@ -214,7 +218,7 @@ public:
         perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
         inPlace(p.type == DType::F32), batch(batch), kvHead(kvHead),
         firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth),
-        withTiles(p.type == DType::BF16 && !p.exact) {}
+        overQueries(p.type == DType::BF16 && !p.exact) {}
 
   void run() {
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
@@ -243,7 +247,7 @@ private:
         whole.v.shifted(batch * p.v.batch + kvHead * p.v.head).at(s0, 0);
     overDepth.packLeft(kRows, here, m.keysRows);
     overDepth.packLeft(vRows, here, m.valuesRows);
-    withTiles.packLeft(kRows.transposed(), depth, here, m.keysColumns);
+    gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
     const StoredRows dkTo = whole.dk.shifted(dkAt(p, batch, s0, kvHead));
     const StoredRows dvTo = whole.dv.shifted(dkAt(p, batch, s0, kvHead));
     Chunk keys{s0, here, inPlace ? dkTo.floats() : m.dk,
@@ -298,23 +302,19 @@ private:
     std::fill(m.probabilities + keys * kPanelN,
               m.probabilities + rows * kPanelN, 0.0f);
     std::fill(m.gradients + keys * kPanelN, m.gradients + rows * kPanelN, 0.0f);
-    withTiles.round(m.probabilities, rows);
-    withTiles.round(m.gradients, rows);
-    // In pairs, rows take half of their place.
-    const float *probabilities =
-        withTiles.asRows(m.probabilities, rows, m.probabilities);
-    const float *gradients =
-        withTiles.asRows(m.gradients, rows, m.probabilities + kPanelN / 2);
-    addRows(withTiles, probabilities, rows, c.written, queries, m.doutRows,
-            depth, c.dv, keyRow());
-    addRows(withTiles, gradients, rows, c.written, queries, m.queryRows, depth,
-            c.dk, keyRow());
+    // dq reads the gradients of scores before they are rounded.
+    for (int64_t d = 0; d < depth; d += kPanelM)
+      gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
+                  m.keysColumns + d * here, m.gradients,
+                  m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
+    overQueries.round(m.probabilities, rows);
+    overQueries.round(m.gradients, rows);
+    addRows(overQueries,
+            overQueries.asRows(m.probabilities, rows, m.probabilities), rows,
+            c.written, queries, m.doutRows, depth, c.dv, keyRow());
+    addRows(overQueries, overQueries.asRows(m.gradients, rows, m.gradients),
+            rows, c.written, queries, m.queryRows, depth, c.dk, keyRow());
     c.written = std::max(c.written, rows);
-    // Whole pairs of keys, as far as there are more.
-    const int64_t used = std::min(here, keys + keys % 2);
-    withTiles.asRight(m.gradients, used);
-    withTiles.multiply(depth, here, used, m.keysColumns, m.gradients,
-                       m.queryGradient, false);
     cpu::transposePanel(m.queryGradient, depth, queries, dqRows, queryRow(),
                         s0 > first);
   }
@@ -334,10 +334,10 @@ private:
     overDepth.packRight(gRows.transposed(), queries, m.doutPanel);
     for (int64_t d = 0; d < depth; d += kPanelN) {
       const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
-      withTiles.packRight(qRows.at(0, d), queries, wide,
-                          m.queryRows + d * kPanelN);
-      withTiles.packRight(gRows.at(0, d), queries, wide,
-                          m.doutRows + d * kPanelN);
+      overQueries.packRight(qRows.at(0, d), queries, wide,
+                            m.queryRows + d * kPanelN);
+      overQueries.packRight(gRows.at(0, d), queries, wide,
+                            m.doutRows + d * kPanelN);
     }
     if (inPlace) {
       rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
@@ -368,7 +368,7 @@ private:
   const bool inPlace;
   const int64_t batch, kvHead, firstHead;
   const gemm::PanelProducts overDepth; // with the keys and values
-  const gemm::TileProducts withTiles;  // of probabilities and gradients
+  const gemm::TileProducts overQueries;
 };
 
 } // namespace
