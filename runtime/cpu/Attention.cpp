@@ -49,22 +49,24 @@ struct PanelState {
   float *sums; // [kPanelN], of exp(score - top)
 };
 
-/// Turns scores into exp(score - top), updates `top`, and returns in `shrink`
-/// the factor for sums accumulated with the old top.
-void softmaxRows(float *tile, int64_t keys, const PanelState &state,
-                 V (&shrink)[kVectors]) {
+/// Turns scores, times `scale`, into exp(score - top), updates `top`, and
+/// returns in `shrink` the factor for sums accumulated with the old top.
+void softmaxRows(float *tile, int64_t keys, float scale,
+                 const PanelState &state, V (&shrink)[kVectors]) {
+  const V factor = simd::splat(scale);
   for (int v = 0; v < kVectors; ++v) {
     const V old = simd::load(state.top + v * kWidth);
     V top = old;
     for (int64_t r = 0; r < keys; ++r)
-      top = simd::max(top, simd::load(tile + r * kPanelN + v * kWidth));
+      top =
+          simd::max(top, simd::load(tile + r * kPanelN + v * kWidth) * factor);
     // If a lane has seen no key yet, any finite shift gives exp(-inf) = 0.
     const V shift = top == -kInfinity ? V{} : top;
     shrink[v] = simd::exp(old - shift);
     V sum = simd::load(state.sums + v * kWidth) * shrink[v];
     for (int64_t r = 0; r < keys; ++r) {
       float *at = tile + r * kPanelN + v * kWidth;
-      const V e = simd::exp(simd::load(at) - shift);
+      const V e = simd::exp(simd::load(at) * factor - shift);
       simd::store(at, e);
       sum += e;
     }
@@ -172,10 +174,10 @@ private:
     // for the chunk.
     scores.multiply(keys, here, packedK, packedQ(panel), tile);
     const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-    cpu::scaleAndMask(p, operands, at, tile, nullptr);
+    const float scale = cpu::scaleAndMask(p, operands, at, tile, nullptr);
     const PanelState state = stateOf(panel);
     V shrink[kVectors];
-    softmaxRows(tile, keys, state, shrink);
+    softmaxRows(tile, keys, scale, state, shrink);
     if (p.dropout > 0) {
       cpu::dropoutBits(p, operands, at, keep);
       zeroDropped(tile, keep, keys);

@@ -126,10 +126,11 @@ struct Pieces {
   }
 };
 
-/// Turns scores and products into the two tiles that multiply (probabilities
-/// after dropout, and gradients of the scores) and the tile of a bias.
+/// Turns scores, times `factor`, and products into the two tiles that multiply
+/// (probabilities after dropout, and gradients of the scores) and the tile of a
+/// bias.
 void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
-                  bool dropout) {
+                  float factor, bool dropout) {
   const V scale = simd::splat(float(p.scale));
   const V dropScale = simd::splat(float(1 / (1 - p.dropout)));
   for (int v = 0; v < kVectors; ++v) {
@@ -137,7 +138,8 @@ void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
     const V dot = simd::load(m.dots + v * kWidth);
     for (int64_t r = 0; r < keys; ++r) {
       const int64_t i = r * kPanelN + v * kWidth;
-      const V probability = simd::exp(simd::load(m.probabilities + i) - shift);
+      const V probability =
+          simd::exp(simd::load(m.probabilities + i) * factor - shift);
       V kept = probability, gradient = simd::load(m.gradients + i);
       if (dropout) {
         VI bits;
@@ -285,11 +287,12 @@ private:
     overDepth.multiply(keys, here, m.keysRows, m.queryPanel, m.probabilities);
     overDepth.multiply(keys, here, m.valuesRows, m.doutPanel, m.gradients);
     const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-    cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
+    const float factor =
+        cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
     const bool dropout = p.dropout > 0;
     if (dropout)
       cpu::dropoutBits(p, operands, at, m.keep);
-    gradientTile(p, m, keys, dropout);
+    gradientTile(p, m, keys, factor, dropout);
     if (dbias)
       addOnScores(m.onScores, keys, queries,
                   dbias + head * p.biasHeadStride + q0 * p.biasQueryStride + s0,
