@@ -57,6 +57,23 @@ struct Scope {
   }
 };
 
+/// True if the numbers of `value`, which are computed in f32, are numbers of
+/// `narrow`.
+bool isExactIn(Value value, Type narrow) {
+  if (auto number = splatValue(value))
+    return *number == 0;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<arith::ExtFOp>(op))
+    return elementOf(op->getOperand(0)) == narrow;
+  if (isa<arith::SelectOp>(op))
+    return isExactIn(op->getOperand(1), narrow) &&
+           isExactIn(op->getOperand(2), narrow);
+  return isa<BroadcastOp, ReshapeOp>(op) &&
+         isExactIn(op->getOperand(0), narrow);
+}
+
 /// Rounds the result of `op` to its type. Kernels compute in f32; a narrower
 /// type rounds, so that a value is the same whether a kernel reads it from
 /// memory or recomputes it.
@@ -64,6 +81,8 @@ std::string rounded(Operation *op, const std::string &expression) {
   Type element = elementOf(op->getResult(0));
   auto pointwise = dyn_cast<PointwiseOpInterface>(op);
   if (!isNarrowFloat(element) || (pointwise && !pointwise.roundsResult()))
+    return expression;
+  if (isa<arith::TruncFOp>(op) && isExactIn(op->getOperand(0), element))
     return expression;
   return "rounded<" + storageType(element).str() + ">(" + expression + ")";
 }
@@ -518,7 +537,9 @@ private:
         to += (isPart ? "_" + std::to_string(part) : "") + "_row";
         row.line(llvm::formatv("auto *{0} = {1} + {2};", to, out, from));
       }
-      stores.push_back(wanted + "c.store(" + to + ", " + text + ");");
+      const bool isRounded = elementOf(value).isBF16() && !isOnlyStored(value);
+      stores.push_back(wanted + (isRounded ? "c.storeRounded(" : "c.store(") +
+                       to + ", " + text + ");");
     }
     printPass(scope, stores);
   }

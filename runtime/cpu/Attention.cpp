@@ -49,22 +49,24 @@ struct PanelState {
   float *sums; // [kPanelN], of exp(score - top)
 };
 
-/// Turns scores into exp(score - top), updates `top`, and returns in `shrink`
-/// the factor for sums accumulated with the old top.
-void softmaxRows(float *tile, int64_t keys, const PanelState &state,
-                 V (&shrink)[kVectors]) {
+/// Turns scores, times `scale`, into exp(score - top), updates `top`, and
+/// returns in `shrink` the factor for sums accumulated with the old top.
+void softmaxRows(float *tile, int64_t keys, float scale,
+                 const PanelState &state, V (&shrink)[kVectors]) {
+  const V factor = simd::splat(scale);
   for (int v = 0; v < kVectors; ++v) {
     const V old = simd::load(state.top + v * kWidth);
     V top = old;
     for (int64_t r = 0; r < keys; ++r)
-      top = simd::max(top, simd::load(tile + r * kPanelN + v * kWidth));
+      top =
+          simd::max(top, simd::load(tile + r * kPanelN + v * kWidth) * factor);
     // If a lane has seen no key yet, any finite shift gives exp(-inf) = 0.
     const V shift = top == -kInfinity ? V{} : top;
     shrink[v] = simd::exp(old - shift);
     V sum = simd::load(state.sums + v * kWidth) * shrink[v];
     for (int64_t r = 0; r < keys; ++r) {
       float *at = tile + r * kPanelN + v * kWidth;
-      const V e = simd::exp(simd::load(at) - shift);
+      const V e = simd::exp(simd::load(at) * factor - shift);
       simd::store(at, e);
       sum += e;
     }
@@ -106,7 +108,8 @@ public:
         packedV(packedK + chunk * depth), tile(packedV + chunk * depth),
         keep(reinterpret_cast<int32_t *>(tile + chunk * kPanelN)),
         states(tile + 2 * chunk * kPanelN),
-        scores(p.type == DType::BF16, depth) {}
+        scores(p.type == DType::BF16, depth),
+        overKeys(p.type == DType::BF16 && !p.exact) {}
 
   void run() {
     const int64_t kvHead = head / (p.heads / p.kvHeads);
@@ -122,7 +125,7 @@ public:
          s0 += chunk) {
       const int64_t here = std::min(chunk, groupSees - s0);
       scores.packLeft(kHead.at(s0, 0), here, packedK);
-      gemm::packA(vHead.at(s0, 0).transposed(), depth, here, packedV);
+      overKeys.packLeft(vHead.at(s0, 0).transposed(), depth, here, packedV);
       for (int64_t panel = panel0; panel < panelEnd; ++panel)
         addKeys(panel, s0, here);
     }
@@ -171,10 +174,10 @@ private:
     // for the chunk.
     scores.multiply(keys, here, packedK, packedQ(panel), tile);
     const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-    cpu::scaleAndMask(p, operands, at, tile, nullptr);
+    const float scale = cpu::scaleAndMask(p, operands, at, tile, nullptr);
     const PanelState state = stateOf(panel);
     V shrink[kVectors];
-    softmaxRows(tile, keys, state, shrink);
+    softmaxRows(tile, keys, scale, state, shrink);
     if (p.dropout > 0) {
       cpu::dropoutBits(p, operands, at, keep);
       zeroDropped(tile, keep, keys);
@@ -185,10 +188,12 @@ private:
           float *acc = state.acc + d * kPanelN + j * kWidth;
           simd::store(acc, simd::load(acc) * shrink[j]);
         }
-    for (int64_t d = 0; d < depth; d += kPanelM)
-      gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
-                  packedV + d * here, tile, state.acc + d * kPanelN, kPanelN,
-                  s0 > first, nullptr);
+    // Whole pairs of keys, as far as there are more.
+    const int64_t used = std::min(here, keys + keys % 2);
+    std::fill(tile + keys * kPanelN, tile + used * kPanelN, 0.0f);
+    overKeys.round(tile, used);
+    overKeys.asRight(tile, used);
+    overKeys.multiply(depth, here, used, packedV, tile, state.acc, s0 > first);
   }
 
   /// Divides by the sums, and writes the panel's rows and their log-sum-exps.
@@ -231,6 +236,7 @@ private:
   int32_t *const keep;
   float *const states;
   const gemm::PanelProducts scores;
+  const gemm::TileProducts overKeys;
 };
 
 } // namespace

@@ -12,8 +12,12 @@
 //         dS = P (drop(dP) - sum(dout * out))         in dP's place
 //         dbias += dS^T                               panel x keys
 //         dS = scale dS                               times the slope of a cap
-//         dk += dS q                                  keys x channels
 //         dq += (k^T dS)^T                            panel x channels
+//         dk += dS q                                  keys x channels
+//
+// In bf16, unless `exact`, P and dS are rounded to bf16 for the sums over
+// queries, dv and dk. dq has sums over keys, often of more numbers; it takes dS
+// as it is.
 //
 // The first addition to an element is a write; dbias begins with zeros. The
 // order of additions is the same for any number of threads. A bias that samples
@@ -122,10 +126,11 @@ struct Pieces {
   }
 };
 
-/// Turns scores and products into the two tiles that multiply (probabilities
-/// after dropout, and gradients of the scores) and the tile of a bias.
+/// Turns scores, times `factor`, and products into the two tiles that multiply
+/// (probabilities after dropout, and gradients of the scores) and the tile of a
+/// bias.
 void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
-                  bool dropout) {
+                  float factor, bool dropout) {
   const V scale = simd::splat(float(p.scale));
   const V dropScale = simd::splat(float(1 / (1 - p.dropout)));
   for (int v = 0; v < kVectors; ++v) {
@@ -133,7 +138,8 @@ void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
     const V dot = simd::load(m.dots + v * kWidth);
     for (int64_t r = 0; r < keys; ++r) {
       const int64_t i = r * kPanelN + v * kWidth;
-      const V probability = simd::exp(simd::load(m.probabilities + i) - shift);
+      const V probability =
+          simd::exp(simd::load(m.probabilities + i) * factor - shift);
       V kept = probability, gradient = simd::load(m.gradients + i);
       if (dropout) {
         VI bits;
@@ -168,14 +174,16 @@ void addOnScores(const float *tile, int64_t keys, int64_t queries,
 
 /// rows (+)= tile (keys x queries) times packed (queries x depth). Adds to the
 /// first `written` rows, whole panels of them, and overwrites the others.
-void addRows(const float *tile, int64_t keys, int64_t written, int64_t queries,
+void addRows(const gemm::TileProducts &products, const float *tile,
+             int64_t keys, int64_t written, int64_t queries,
              const float *packed, int64_t depth, float *rows, int64_t stride) {
+  const simd::DenormalMode mode(products.flushesDenormals());
   for (int64_t d = 0; d < depth; d += kPanelN)
     for (int64_t r = 0; r < keys; r += kPanelM)
-      gemm::innerRowMajor(std::min<int64_t>(kPanelM, keys - r),
-                          std::min<int64_t>(kPanelN, depth - d), queries,
-                          tile + r * kPanelN, packed + d * kPanelN,
-                          rows + r * stride + d, stride, r < written);
+      products.multiplyRows(std::min<int64_t>(kPanelM, keys - r),
+                            std::min<int64_t>(kPanelN, depth - d), queries,
+                            tile + r * kPanelN, packed + d * kPanelN,
+                            rows + r * stride + d, stride, r < written);
 }
 
 void zeroRows(float *rows, int64_t count, int64_t depth, int64_t stride) {
@@ -211,7 +219,8 @@ public:
         dbias(dbias), depth(p.headDim), chunk(attentionChunk(p)),
         perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
         inPlace(p.type == DType::F32), batch(batch), kvHead(kvHead),
-        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth) {}
+        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth),
+        overQueries(p.type == DType::BF16 && !p.exact) {}
 
   void run() {
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
@@ -278,11 +287,12 @@ private:
     overDepth.multiply(keys, here, m.keysRows, m.queryPanel, m.probabilities);
     overDepth.multiply(keys, here, m.valuesRows, m.doutPanel, m.gradients);
     const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-    cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
+    const float factor =
+        cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
     const bool dropout = p.dropout > 0;
     if (dropout)
       cpu::dropoutBits(p, operands, at, m.keep);
-    gradientTile(p, m, keys, dropout);
+    gradientTile(p, m, keys, factor, dropout);
     if (dbias)
       addOnScores(m.onScores, keys, queries,
                   dbias + head * p.biasHeadStride + q0 * p.biasQueryStride + s0,
@@ -295,15 +305,19 @@ private:
     std::fill(m.probabilities + keys * kPanelN,
               m.probabilities + rows * kPanelN, 0.0f);
     std::fill(m.gradients + keys * kPanelN, m.gradients + rows * kPanelN, 0.0f);
-    addRows(m.probabilities, rows, c.written, queries, m.doutRows, depth, c.dv,
-            keyRow());
-    addRows(m.gradients, rows, c.written, queries, m.queryRows, depth, c.dk,
-            keyRow());
-    c.written = std::max(c.written, rows);
+    // dq reads the gradients of scores before they are rounded.
     for (int64_t d = 0; d < depth; d += kPanelM)
       gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
                   m.keysColumns + d * here, m.gradients,
                   m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
+    overQueries.round(m.probabilities, rows);
+    overQueries.round(m.gradients, rows);
+    addRows(overQueries,
+            overQueries.asRows(m.probabilities, rows, m.probabilities), rows,
+            c.written, queries, m.doutRows, depth, c.dv, keyRow());
+    addRows(overQueries, overQueries.asRows(m.gradients, rows, m.gradients),
+            rows, c.written, queries, m.queryRows, depth, c.dk, keyRow());
+    c.written = std::max(c.written, rows);
     cpu::transposePanel(m.queryGradient, depth, queries, dqRows, queryRow(),
                         s0 > first);
   }
@@ -323,8 +337,10 @@ private:
     overDepth.packRight(gRows.transposed(), queries, m.doutPanel);
     for (int64_t d = 0; d < depth; d += kPanelN) {
       const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
-      gemm::packB(qRows.at(0, d), queries, wide, m.queryRows + d * kPanelN);
-      gemm::packB(gRows.at(0, d), queries, wide, m.doutRows + d * kPanelN);
+      overQueries.packRight(qRows.at(0, d), queries, wide,
+                            m.queryRows + d * kPanelN);
+      overQueries.packRight(gRows.at(0, d), queries, wide,
+                            m.doutRows + d * kPanelN);
     }
     if (inPlace) {
       rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
@@ -355,6 +371,7 @@ private:
   const bool inPlace;
   const int64_t batch, kvHead, firstHead;
   const gemm::PanelProducts overDepth; // with the keys and values
+  const gemm::TileProducts overQueries;
 };
 
 } // namespace

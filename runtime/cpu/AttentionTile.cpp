@@ -127,8 +127,11 @@ void hideOthers(const AttentionParams &p, const int64_t *groups,
 
 } // namespace
 
-void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
-                  const AttentionTile &tile, float *scores, float *slopes) {
+float scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
+                   const AttentionTile &tile, float *scores, float *slopes) {
+  if (!(p.softcap > 0) && p.mask == MaskKind::None && !p.bias && !p.causal &&
+      !(p.window > 0) && !operands.groups)
+    return float(p.scale);
   const V scale = simd::splat(float(p.scale));
   for (int64_t i = 0; i < tile.keys * kPanelN; i += kWidth)
     simd::store(scores + i, simd::load(scores + i) * scale);
@@ -154,6 +157,7 @@ void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
   }
   if (operands.groups)
     hideOthers(p, operands.groups, tile, scores);
+  return 1;
 }
 
 void dropoutBits(const AttentionParams &p, const AttentionExtras &operands,

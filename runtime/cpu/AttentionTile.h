@@ -55,9 +55,11 @@ inline int64_t firstKey(const AttentionParams &p, int64_t query) {
 }
 
 /// Scales and caps raw products and applies the masks: hidden keys become -inf.
-/// With a soft cap, `slopes` gets its derivatives, unless it is null.
-void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
-                  const AttentionTile &tile, float *scores, float *slopes);
+/// With a soft cap, `slopes` gets its derivatives, unless it is null. Returns
+/// what the scores are still to be multiplied by: the scale if there is nothing
+/// else to do, so that a pass over the tile is saved, or 1.
+float scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
+                   const AttentionTile &tile, float *scores, float *slopes);
 
 /// keep[r * kPanelN + lane]: all bits are set if dropout keeps the element.
 void dropoutBits(const AttentionParams &p, const AttentionExtras &operands,

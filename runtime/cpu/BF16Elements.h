@@ -62,6 +62,19 @@ inline VU loadPairs(const ReadAs<bf16> *from) {
   return (VU)_mm512_cvtne2ps_pbh(high, low);
 }
 
+/// The first `count` of them; zeros for the others.
+inline VU loadPairs(const bf16 *from, int64_t count) {
+  const auto some = __mmask32((uint64_t(1) << count) - 1);
+  return (VU)_mm512_maskz_loadu_epi16(some, from);
+}
+inline VU loadPairs(const ReadAs<bf16> *from, int64_t count) {
+  const uint64_t some = (uint64_t(1) << count) - 1;
+  const __m512 low = _mm512_maskz_loadu_ps(__mmask16(some), from);
+  const __m512 high =
+      _mm512_maskz_loadu_ps(__mmask16(some >> kWidth), from + kWidth);
+  return (VU)_mm512_cvtne2ps_pbh(high, low);
+}
+
 /// Calls f with a pointer to the elements in the type in which they are read.
 template <typename F> void withBF16Elements(const Matrix &matrix, F &&f) {
   if (matrix.type == DType::F32)

@@ -2,6 +2,22 @@
 
 #include "runtime/cpu/GemmPairs.h"
 
+#include "runtime/cpu/NarrowRows.h"
+
+namespace tmc::gemm {
+
+void TileProducts::roundNormals(float *x, int64_t count) {
+  constexpr int N = simd::kWidth;
+  for (int64_t i = 0; i < count; i += N) {
+    const Ints<N> bits = bitsAs<Ints<N>>(loadLanes<N>(x + i));
+    const Ints<N> isNormal = (bits & 0x7fffffff) >= 0x800000;
+    const Ints<N> kept = bits & (isNormal | int32_t(0x80000000u)); // the sign
+    storeLanes<N>(x + i, rounded<bf16>(bitsAs<Floats<N>>(kept)));
+  }
+}
+
+} // namespace tmc::gemm
+
 #ifndef __AVX512BF16__
 
 namespace tmc::gemm {
@@ -15,7 +31,15 @@ void packPairsB(const Matrix &, int64_t, int64_t, float *) {
   __builtin_unreachable();
 }
 void innerPairs(int64_t, int64_t, int64_t, const float *, const float *,
-                float *, int64_t) {
+                float *, int64_t, bool) {
+  __builtin_unreachable();
+}
+void innerRowMajorPairs(int64_t, int64_t, int64_t, const float *, const float *,
+                        float *, int64_t, bool) {
+  __builtin_unreachable();
+}
+void packTilePairs(float *, int64_t) { __builtin_unreachable(); }
+void packTileRowPairs(const float *, int64_t, float *) {
   __builtin_unreachable();
 }
 } // namespace tmc::gemm
@@ -76,6 +100,35 @@ void turn(const T *from, int64_t stride, float *to, int64_t width) {
   simd::transposeBlock<Rows, Rows != kWidth>(block, kWidth, to, width);
 }
 
+/// The types of which a part of 2 * kWidth neighbours can be loaded.
+template <typename T>
+constexpr bool isTurned =
+    std::is_same_v<T, bf16> || std::is_same_v<T, ReadAs<bf16>>;
+
+/// The same for `numbers` <= 2 * kWidth numbers of `rows` <= Rows rows. A
+/// number without a neighbour gets the partner `alone`.
+template <int Rows, typename T>
+void turnSome(const T *from, int64_t stride, int64_t rows, int64_t numbers,
+              uint32_t alone, float *to, int64_t width) {
+  alignas(64) float block[Rows * kWidth], turned[kWidth * kWidth];
+  const int64_t pairs = (numbers + 1) / 2;
+  alignas(64) uint32_t partners[kWidth] = {};
+  if (numbers % 2)
+    partners[pairs - 1] = alone;
+  VU last;
+  std::memcpy(&last, partners, sizeof last);
+  for (int i = 0; i < Rows; ++i) {
+    const VU row =
+        i < rows ? firstAbove(loadPairs(from + i * stride, numbers)) | last
+                 : VU{};
+    simd::store(block + i * kWidth, (V)row);
+  }
+  simd::transposeBlock<Rows>(block, kWidth, turned, kWidth);
+  for (int64_t q = 0; q < pairs; ++q)
+    _mm512_mask_storeu_ps(to + q * width, lanes(std::min(width, rows)),
+                          simd::load(turned + q * kWidth));
+}
+
 /// Pairs of bf16 numbers.
 struct Pairs {
   static constexpr int kStep = 2;
@@ -98,6 +151,12 @@ struct Pairs {
           for (; p + kTurned <= k; p += kTurned)
             turn<kPanelM>(from + p, a.rowStride, panel + p / 2 * kPanelM,
                           kPanelM);
+        if constexpr (isTurned<std::decay_t<decltype(*data)>>)
+          if (a.colStride == 1)
+            for (; p < k; p += kTurned)
+              turnSome<kPanelM>(from + p, a.rowStride, rows,
+                                std::min<int64_t>(kTurned, k - p), kMinusZero,
+                                panel + p / 2 * rows, rows);
         zip(from, a.colStride, a.rowStride, rows, p / 2, k, kMinusZero, panel,
             rows);
       }
@@ -114,6 +173,12 @@ struct Pairs {
           for (; p + kTurned <= k; p += kTurned)
             turn<kWidth>(from + p, b.colStride, to + p / 2 * kPanelN + j,
                          kPanelN);
+        if constexpr (isTurned<std::decay_t<decltype(*data)>>)
+          if (columns > 0 && b.rowStride == 1)
+            for (; p < k; p += kTurned)
+              turnSome<kWidth>(from + p, b.colStride, columns,
+                               std::min<int64_t>(kTurned, k - p), 0,
+                               to + p / 2 * kPanelN + j, kPanelN);
         zip(from, b.rowStride, b.colStride, columns, p / 2, k, 0, to + j,
             kPanelN);
         if (columns < kWidth)
@@ -167,10 +232,41 @@ void packPairsB(const Matrix &b, int64_t k, int64_t n, float *to) {
 }
 
 void innerPairs(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-                float *c, int64_t ldc) {
+                float *c, int64_t ldc, bool accumulate) {
   Ahead none;
   kInnerTable<Pairs>[m - 1](n, (k + 1) / 2, a, {b, kPanelN, nullptr}, c, ldc,
-                            false, nullptr, none);
+                            accumulate, nullptr, none);
+}
+
+void innerRowMajorPairs(int64_t m, int64_t n, int64_t k, const float *a,
+                        const float *b, float *c, int64_t ldc,
+                        bool accumulate) {
+  Ahead none;
+  kInnerTable<Pairs, true>[m - 1](n, (k + 1) / 2, a, {b, kPanelN, nullptr}, c,
+                                  ldc, accumulate, nullptr, none);
+}
+
+void packTilePairs(float *tile, int64_t k) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11,
+                                         26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
+                                         5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  for (int64_t p = 0; p < k; p += 2)
+    for (int64_t j = 0; j < kPanelN; j += kWidth) {
+      const float *from = tile + p * kPanelN + j;
+      const V second = p + 1 < k ? simd::load(from + kPanelN) : V{};
+      const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(
+          (__m512)simd::load(from), (__m512)second);
+      simd::store(tile + p / 2 * kPanelN + j, (V)_mm512_maskz_permutexvar_epi16(
+                                                  __mmask32(-1), order, both));
+    }
+}
+
+void packTileRowPairs(const float *tile, int64_t rows, float *to) {
+  static_assert(kPanelN == 2 * kWidth);
+  for (int64_t i = 0; i < rows * kPanelN; i += kPanelN)
+    simd::store(to + i, (V)firstAbove((VU)_mm512_cvtne2ps_pbh(
+                            (__m512)simd::load(tile + i + kWidth),
+                            (__m512)simd::load(tile + i))));
 }
 
 } // namespace tmc::gemm

@@ -78,21 +78,37 @@ void transposeBlock(const T *from, int64_t fromStride, T *to,
                        reinterpret_cast<float *>(to), toStride);
 }
 
-/// Two innermost dimensions whose unit strides cross: copied in blocks.
+/// The block of at most kBlock x kBlock elements at (r, c).
+template <typename T>
+void crossedBlock(const T *from, int64_t rows, int64_t fromStride, T *to,
+                  int64_t columns, int64_t toStride, int64_t r, int64_t c) {
+  constexpr int block = kBlock<T>;
+  const int64_t rs = std::min<int64_t>(block, rows - r);
+  const int64_t cs = std::min<int64_t>(block, columns - c);
+  from += r + c * fromStride;
+  to += r * toStride + c;
+  if (rs == block && cs == block)
+    return transposeBlock(from, fromStride, to, toStride);
+  for (int64_t j = 0; j < rs; ++j)
+    for (int64_t i = 0; i < cs; ++i)
+      to[j * toStride + i] = from[j + i * fromStride];
+}
+
+/// Two innermost dimensions whose unit strides cross: copied in blocks. Lines
+/// of the result that are far apart are written one at a time: those a power of
+/// two apart push each other out of the cache.
 template <typename T>
 void crossed(const T *from, int64_t rows, int64_t fromStride, T *to,
              int64_t columns, int64_t toStride) {
   // from[r + c * fromStride] -> to[r * toStride + c]
-  constexpr int block = kBlock<T>;
-  for (int64_t c = 0; c < columns; c += block) {
-    const int64_t cs = std::min<int64_t>(block, columns - c);
-    int64_t r = 0;
-    for (; cs == block && r + block <= rows; r += block)
-      transposeBlock(from + r + c * fromStride, fromStride,
-                     to + r * toStride + c, toStride);
-    for (; r < rows; ++r)
-      for (int64_t i = 0; i < cs; ++i)
-        to[r * toStride + c + i] = from[r + (c + i) * fromStride];
+  constexpr int64_t block = kBlock<T>;
+  const int64_t wide =
+      toStride > fromStride ? std::max<int64_t>(block, 64 / sizeof(T)) : block;
+  for (int64_t c0 = 0; c0 < columns; c0 += wide) {
+    const int64_t end = std::min(columns, c0 + wide);
+    for (int64_t r = 0; r < rows; r += block)
+      for (int64_t c = c0; c < end; c += block)
+        crossedBlock(from, rows, fromStride, to, columns, toStride, r, c);
   }
 }
 

@@ -117,8 +117,21 @@ private:
   unsigned before_;
 };
 
-inline V max(V a, V b) { return a > b ? a : b; }
-inline V min(V a, V b) { return a < b ? a : b; }
+/// The larger and the smaller of two values; b where they have no order.
+inline V max(V a, V b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(__mmask16(-1), a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+inline V min(V a, V b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(__mmask16(-1), a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
 
 inline V sqrt(V a) {
 #if defined(__AVX512F__)
@@ -151,12 +164,16 @@ inline V exp(V x) {
   p = fma(p, r, splat(0.5f));
   p = fma(p, r, splat(1.0f));
   p = fma(p, r, splat(1.0f));
+#if defined(__AVX512F__)
+  V y = _mm512_maskz_scalef_ps(__mmask16(-1), p, n);
+#else
   // 2^n as two factors, so that n = 128 doesn't overflow early.
   VI ni = (VI)t - (VI)magic;
   VI half = ni >> 1;
   V s0 = (V)((half + 127) << 23);
   V s1 = (V)((ni - half + 127) << 23);
   V y = p * s0 * s1;
+#endif
   y = x < splat(-87.0f) ? V{} : y;
   return x == x ? y : x;
 }

@@ -76,6 +76,29 @@ template <typename V> TMC_HD TMC_INLINE V expm1Reduced(V r) {
   return fma(r * r, polynomial(r, q), r);
 }
 
+/// y 2^n for an integer n in [-150, 128] and y near 1, rounded once.
+template <typename V> TMC_HD TMC_INLINE V scaledByPower(V y, V n) {
+#if !defined(TMC_PACKED_LANES) && defined(__AVX512F__)
+  if constexpr (lanesOf<V> == kLanes)
+    return _mm512_maskz_scalef_ps(__mmask16(-1), y, n);
+#endif
+  // In two steps: 2^n alone may be outside the normal range.
+  const auto i =
+      bitsAs<Lanes<int32_t, lanesOf<V>>>(n + kRound) - bitsAs<int32_t>(kRound);
+  const auto half = i >> 1;
+  return y * powerOfTwo(half) * powerOfTwo(i - half);
+}
+
+/// y 2^n for an integer n in [-126, 127].
+template <typename V> TMC_HD TMC_INLINE V scaledByNormalPower(V y, V n) {
+#if !defined(TMC_PACKED_LANES) && defined(__AVX512F__)
+  if constexpr (lanesOf<V> == kLanes)
+    return _mm512_maskz_scalef_ps(__mmask16(-1), y, n);
+#endif
+  return y * powerOfTwo(bitsAs<Lanes<int32_t, lanesOf<V>>>(n + kRound) -
+                        bitsAs<int32_t>(kRound));
+}
+
 /// x = n log(2) + r.
 template <typename V> struct Reduced { V n, r; };
 template <typename V> TMC_HD TMC_INLINE Reduced<V> reduceByLog2(V x) {
@@ -147,15 +170,9 @@ template <typename V> TMC_HD TMC_INLINE V exp(V x) {
   return lanewise(x, [](float v) { return card::exp(v); });
 #else
   // Beyond these bounds the result is inf or 0. A NaN passes.
-  x = select(asMask(x > 89.0f), all<V>(89.0f), x);
-  x = select(asMask(x < -104.0f), all<V>(-104.0f), x);
+  x = atLeast(atMost(x, 89.0f), -104.0f);
   const auto [n, r] = detail::reduceByLog2(x);
-  const V y = detail::expm1Reduced(r) + 1.0f;
-  // In two steps: 2^n alone may be outside the normal range.
-  const auto i = bitsAs<Lanes<int32_t, lanesOf<V>>>(n + detail::kRound) -
-                 bitsAs<int32_t>(detail::kRound);
-  const auto half = i >> 1;
-  return y * detail::powerOfTwo(half) * detail::powerOfTwo(i - half);
+  return detail::scaledByPower(detail::expm1Reduced(r) + 1.0f, n);
 #endif
 }
 
@@ -164,8 +181,7 @@ template <typename V> TMC_HD TMC_INLINE V tanh(V x) {
   return lanewise(x, [](float v) { return card::tanh(v); });
 #else
   // tanh |x| = e / (e + 2) with e = expm1(2 |x|): no cancellation anywhere.
-  V a = abs(x) * 2.0f;
-  a = select(asMask(a > 20.0f), all<V>(20.0f), a); // 1 from there on
+  const V a = atMost(abs(x) * 2.0f, 20.0f); // 1 from there on
   const auto [n, r] = detail::reduceByLog2(a);
   const auto i = bitsAs<Lanes<int32_t, lanesOf<V>>>(n + detail::kRound) -
                  bitsAs<int32_t>(detail::kRound);
@@ -187,12 +203,15 @@ template <typename V> TMC_HD TMC_INLINE V erf(V x) {
   V a = abs(x);
   const V small = x * polynomial(x * x, p);
   const auto isSmall = asMask(a <= 1.0f);
-  a = select(asMask(a > 4.0f), all<V>(4.0f), a);
+  a = atMost(a, 4.0f);
 #ifdef TMC_CUDA
   const V tail =
       lanewise(polynomial(a, g), [](float v) { return card::expOfLess(v); });
 #else
-  const V tail = exp(-polynomial(a, g));
+  // exp in [-17, 1]: no bounds, and powers of two are normal. A NaN of x is
+  // chosen below.
+  const auto [n, r] = detail::reduceByLog2(-polynomial(a, g));
+  const V tail = detail::scaledByNormalPower(detail::expm1Reduced(r) + 1.0f, n);
 #endif
   const V large = copysign(1.0f - tail, x);
   return select(isSmall, small, select(asMask(x != x), x, large));

@@ -200,6 +200,16 @@ template <int N, bool Aligned = false, int Lines = 1> struct Columns {
 #endif
     storeLanes<N, Aligned>(row + at, value);
   }
+  /// store() of values that are bf16 numbers already.
+  template <typename V>
+  TMC_HD TMC_INLINE void storeRounded(bf16 *row, V value) const {
+#ifdef TMC_CUDA
+    store(row, value);
+#else
+    askAhead<1>(row);
+    storeUpper<N>(row + at, value);
+#endif
+  }
   /// Elements at[i] of a table, one by one, for views in which the columns
   /// aren't contiguous in memory.
   template <typename T>

@@ -145,6 +145,11 @@ struct LastColumns {
   TMC_INLINE void store(T *row, V value) const {
     storeFirst(row + at, value, count);
   }
+  template <typename V> TMC_INLINE void storeRounded(bf16 *row, V value) const {
+    alignas(64) bf16 some[kLanes];
+    storeUpper<kLanes>(some, value);
+    copyOut(static_cast<const bf16 *>(some), count, row + at);
+  }
   template <typename T>
   TMC_INLINE auto gather(const T *table, Longs<kLanes> index) const {
     decltype(loadLanes<kLanes>(table)) r{};

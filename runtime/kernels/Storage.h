@@ -73,6 +73,14 @@ constexpr bool isNarrow =
 #define TMC_NATIVE_HALVES 0
 #endif
 
+/// Set if one instruction moves 16-bit numbers between a whole vector of them
+/// and the halves of floats.
+#if !defined(TMC_PACKED_LANES) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#define TMC_UPPER_HALVES 1
+#else
+#define TMC_UPPER_HALVES 0
+#endif
+
 /// Set if a card converts pairs of halves itself, with the same results but for
 /// a NaN's bits.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -231,6 +239,35 @@ TMC_INLINE Lanes<uint16_t, kLanes> narrowHalves(Floats<kLanes> x) {
 }
 #endif
 
+#if TMC_UPPER_HALVES
+/// Widens bf16 numbers.
+TMC_INLINE Floats<kLanes> widenUpper(Lanes<uint16_t, kLanes> bits) {
+  const __m512i words =
+      _mm512_maskz_cvtepu16_epi32(__mmask16(-1), bitsAs<__m256i>(bits));
+  return bitsAs<Floats<kLanes>>(bitsAs<Lanes<uint32_t, kLanes>>(words) << 16u);
+}
+/// Rounds to bf16 in the upper halves; the lower ones are anything.
+TMC_INLINE Lanes<uint32_t, kLanes> roundedInUpper(Floats<kLanes> x) {
+  using U = Lanes<uint32_t, kLanes>;
+  const U u = bitsAs<U>(x);
+  const U even = (u + 0x7fffu) + ((u >> 16u) & 1u);
+  // A NaN keeps its upper bits and stays a NaN.
+  return bitsAs<U>(_mm512_mask_or_epi32(
+      bitsAs<__m512i>(even), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+      bitsAs<__m512i>(u), _mm512_set1_epi32(0x400000)));
+}
+TMC_INLINE Lanes<uint16_t, kLanes> upperHalves(Lanes<uint32_t, kLanes> x) {
+  const __m512i odd =
+      _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 29,
+                       27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  const __m512i halves =
+      _mm512_maskz_permutexvar_epi16(__mmask32(-1), odd, bitsAs<__m512i>(x));
+  Lanes<uint16_t, kLanes> lower; // g++ 12 warns of the cast.
+  memcpy(&lower, &halves, sizeof lower);
+  return lower;
+}
+#endif
+
 /// Loads N elements as the type in which kernels compute.
 template <int N, bool A = false>
 TMC_HD TMC_INLINE Floats<N> loadLanes(const float *p) {
@@ -262,7 +299,12 @@ loadLanes(const T *p) {
     if constexpr (std::is_same_v<T, f16>)
       return widenHalves(bits);
 #endif
-    return widenBits<T>(convert<uint32_t>(bits));
+#if TMC_UPPER_HALVES
+    if constexpr (std::is_same_v<T, bf16>)
+      return widenUpper(bits);
+    else
+#endif
+      return widenBits<T>(convert<uint32_t>(bits));
   }
 }
 /// i1, one byte each.
@@ -308,6 +350,11 @@ TMC_HD TMC_INLINE std::enable_if_t<isNarrow<T>> storeLanes(T *p, Floats<N> x) {
       bits = narrowHalves(x);
     else
 #endif
+#if TMC_UPPER_HALVES
+        if constexpr (std::is_same_v<T, bf16>)
+      bits = upperHalves(roundedInUpper(x));
+    else
+#endif
         if constexpr (isCardHalf<T>) {
       for (int i = 0; i < N; i += 2) {
         const uint32_t pair = narrowPair<T>(x[i], x[i + 1]);
@@ -327,6 +374,16 @@ TMC_HD TMC_INLINE void storeLanes(bool *p, Mask<N> x) {
   } else {
     storeRaw<N, A>(reinterpret_cast<uint8_t *>(p), fromMask<uint8_t>(x));
   }
+}
+
+/// storeLanes() of values that are bf16 numbers already.
+template <int N> TMC_HD TMC_INLINE void storeUpper(bf16 *p, Floats<N> x) {
+  const auto bits = bitsAs<Lanes<uint32_t, N>>(x);
+#if TMC_UPPER_HALVES
+  if constexpr (N == kLanes)
+    return storeRaw<N>(reinterpret_cast<uint16_t *>(p), upperHalves(bits));
+#endif
+  storeRaw<N>(reinterpret_cast<uint16_t *>(p), convert<uint16_t>(bits >> 16u));
 }
 
 /// `x` after a store as T and a load.
@@ -350,7 +407,13 @@ template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
       }
       return x;
     }
-  } else if constexpr (std::is_same_v<T, tf32> || std::is_same_v<T, bf16>) {
+  }
+#if TMC_UPPER_HALVES
+  if constexpr (std::is_same_v<T, bf16> && lanesOf<F> == kLanes)
+    return bitsAs<F>(roundedInUpper(x) & 0xffff0000u);
+  else
+#endif
+      if constexpr (std::is_same_v<T, tf32> || std::is_same_v<T, bf16>) {
     constexpr int N = lanesOf<F>;
     constexpr uint32_t cut = std::is_same_v<T, tf32> ? 13 : 16;
     constexpr uint32_t low = (1u << cut) - 1;

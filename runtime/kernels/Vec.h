@@ -350,6 +350,24 @@ TMC_INLINE Floats<kLanes> sqrt(Floats<kLanes> x) {
 }
 #endif
 
+/// `x`, or `most` where x is larger; `x`, or `least` where x is smaller. A NaN
+/// stays.
+template <typename V> TMC_HD TMC_INLINE V atMost(V x, float most) {
+#if !defined(TMC_PACKED_LANES) && defined(__AVX512F__)
+  // Without an order, the instruction gives its second operand.
+  if constexpr (lanesOf<V> == kLanes)
+    return _mm512_maskz_min_ps(__mmask16(-1), splat<kLanes>(most), x);
+#endif
+  return select(asMask(x > most), splat<lanesOf<V>>(most), x);
+}
+template <typename V> TMC_HD TMC_INLINE V atLeast(V x, float least) {
+#if !defined(TMC_PACKED_LANES) && defined(__AVX512F__)
+  if constexpr (lanesOf<V> == kLanes)
+    return _mm512_maskz_max_ps(__mmask16(-1), splat<kLanes>(least), x);
+#endif
+  return select(asMask(x < least), splat<lanesOf<V>>(least), x);
+}
+
 /// The larger and the smaller of two values; if one is NaN, the result is NaN.
 template <typename V> TMC_HD TMC_INLINE V max(V a, V b) {
   return select(asMask((a > b) | (a != a)), a, b);

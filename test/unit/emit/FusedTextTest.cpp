@@ -479,6 +479,41 @@ TEST(FusedText, NegatesANegativeConstant) {
             "");
 }
 
+// A choice among bf16 numbers and zero is one of them. It isn't rounded, and
+// numbers that are rounded already aren't rounded by their store.
+TEST(FusedText, RoundsNothingTwice) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, R"(
+    func.func @f(%x: tensor<4x8xbf16>, %g: tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<8xf32>) {
+      %0:2 = nn.fused (%a = %x, %b = %g) : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<8xf32>) {
+        %zero = arith.constant dense<0.0> : tensor<4x8xf32>
+        %u = arith.extf %a : tensor<4x8xbf16> to tensor<4x8xf32>
+        %v = arith.extf %b : tensor<4x8xbf16> to tensor<4x8xf32>
+        %c = arith.cmpf ogt, %u, %zero : tensor<4x8xf32>
+        %d = arith.select %c, %v, %zero : tensor<4x8xi1>, tensor<4x8xf32>
+        %t = arith.truncf %d : tensor<4x8xf32> to tensor<4x8xbf16>
+        %w = arith.extf %t : tensor<4x8xbf16> to tensor<4x8xf32>
+        %s = nn.reduce sum %w over [0] : (tensor<4x8xf32>) -> tensor<8xf32>
+        nn.yield %t, %s : tensor<4x8xbf16>, tensor<8xf32>
+      }
+      return %0#0, %0#1 : tensor<4x8xbf16>, tensor<8xf32>
+    })");
+  ASSERT_TRUE(module);
+  Groups groups;
+  groups.take(*module, -1);
+  const std::string text = groups.text();
+  EXPECT_EQ(StringRef(text).count("rounded<"), 0u) << text;
+  EXPECT_EQ(StringRef(text).count("c.storeRounded(out0"), 1u) << text;
+  Library library(text);
+  ASSERT_TRUE(library.run) << text;
+  Random random(1);
+  nn::FusedOp op = groups.list[0];
+  SmallVector<Tensor> inputs = drawOperands(op, random, Draw::Signed);
+  EXPECT_EQ(differenceOf(interpreted(op, inputs),
+                         Call(op, inputs, 0).run(library, 0, 1)),
+            "");
+}
+
 // Slices and parts of a concatenation are read and written where they lie: side
 // by side in rows, as planes in the middle, each second row, below a reduction
 // of rows, above each other, and from other columns than they are written to.

@@ -66,7 +66,7 @@ template <int64_t Cols> struct everything {
   const int64_t *i64;
   const float *table; // [kTable]
   float *y;
-  bf16 *yh;
+  bf16 *yh, *same;
   f16 *yg;
   bool *yb;
   int8_t *y8;
@@ -84,7 +84,7 @@ template <int64_t Cols> struct everything {
     from(x, 0), from(h, 1), from(g, 2), from(b, 3), from(c8, 4), from(i32, 5),
         from(i64, 6), from(table, 7);
     to(y, 0), to(yh, 1), to(yg, 2), to(yb, 3), to(y8, 4), to(y32, 5),
-        to(y64, 6), to(sums, 7), to(most, 8), to(total, 9);
+        to(y64, 6), to(sums, 7), to(most, 8), to(total, 9), to(same, 10);
   }
 
   template <typename R, typename S> void row(const R &row, const S &s) const {
@@ -111,6 +111,7 @@ template <int64_t Cols> struct everything {
       c.template add<Max>(s.column(1), z);
       c.store(y + at, z);
       c.store(yh + at, z);
+      c.storeRounded(same + at, c.load(h + at));
       c.store(yg + at, z);
       c.store(yb + at, asMask(z > 0.0f));
       c.store(y8 + at, c.load(c8 + at) + int32_t(1));
@@ -133,7 +134,7 @@ template <int64_t Cols> void check() {
   SCOPED_TRACE(std::to_string(Cols) + " columns");
   const int64_t n = kRows * Cols;
   AtEnd<float> x(n), table(kTable), y(n), sums(Cols), most(Cols), total(1);
-  AtEnd<bf16> h(n), yh(n);
+  AtEnd<bf16> h(n), yh(n), same(n);
   AtEnd<f16> g(n), yg(n);
   AtEnd<bool> b(n), yb(n);
   AtEnd<int8_t> c8(n), y8(n);
@@ -159,7 +160,8 @@ template <int64_t Cols> void check() {
   Fused<Body> kernel({.scratchBytes = t.scratchBytes()});
   ASSERT_TRUE(kernel.prepare(*device));
   kernel.run(device->compute(), {x, h, g, b, c8, i32, i64, table},
-             {y, yh, yg, yb, y8, y32, y64, sums, most, total}, scratch.get());
+             {y, yh, yg, yb, y8, y32, y64, sums, most, total, same},
+             scratch.get());
 
   std::vector<double> wantSums(Cols), wantMost(Cols, -1e30);
   double wantTotal = 0;
@@ -176,6 +178,7 @@ template <int64_t Cols> void check() {
                             : top - table[r % kTable];
       ASSERT_NEAR(y[i], z, 1e-5) << "row " << r << " column " << c;
       ASSERT_EQ(yh[i].bits, narrow<bf16>(y[i]).bits) << i;
+      ASSERT_EQ(same[i].bits, h[i].bits) << i;
       ASSERT_EQ(yg[i].bits, narrow<f16>(y[i]).bits) << i;
       ASSERT_EQ(yb[i], y[i] > 0) << i;
       ASSERT_EQ(y8[i], c8[i] + 1) << i;

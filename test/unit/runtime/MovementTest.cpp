@@ -54,6 +54,9 @@ TEST(Transpose, EveryPermutation) {
   } while (std::next_permutation(perm.begin(), perm.end()));
   checkTranspose<float>(DType::F32, {100, 130}, {1, 0});
   checkTranspose<uint16_t>(DType::BF16, {100, 130}, {1, 0});
+  checkTranspose<uint16_t>(DType::BF16, {130, 100}, {1, 0});
+  checkTranspose<uint16_t>(DType::BF16, {2, 301, 70}, {0, 2, 1});
+  checkTranspose<float>(DType::F32, {2, 301, 70}, {0, 2, 1});
   checkTranspose<uint16_t>(DType::BF16, {20, 7, 5}, {2, 0, 1});
   checkTranspose<int64_t>(DType::I64, {9, 11}, {1, 0});
   checkTranspose<uint8_t>(DType::I1, {9, 11}, {1, 0});
