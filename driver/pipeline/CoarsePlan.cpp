@@ -6,6 +6,8 @@
 #include "driver/pipeline/StateStep.h"
 #include "driver/pipeline/StepForms.h"
 
+#include "mlir/IR/Diagnostics.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -17,6 +19,40 @@ static constexpr int64_t kEffortPart = 32;
 /// Plans with moves are sought that are faster by this part of a step than the
 /// plan without.
 static constexpr double kWorthMoves = 0.005;
+
+/// A plan that moves nothing counts as out of reach if even this part more of
+/// the budget isn't enough for its coarse plan.
+static constexpr int64_t kReachPart = 8;
+
+/// A coarse plan by recomputation and order.
+static absl::StatusOr<planning::Plan>
+coarselyAlone(const planning::Problem &problem, const PlanRequest &request,
+              int64_t budget, bool wantSmallest) {
+  planning::SolveOptions how;
+  how.budgetBytes = budget;
+  how.order = planning::OrderMode::Free;
+  how.coarse = true;
+  how.wantBound = how.wantCases = false;
+  how.wantSmallest = wantSmallest;
+  how.effort = request.effort().part(kEffortPart);
+  return planning::solve(problem, how);
+}
+
+bool tmc::isFarFromFitting(ModuleOp module, const PlanRequest &request) {
+  const int64_t budget = request.budgets.device();
+  if (budget < 0)
+    return false;
+  ScopedDiagnosticHandler silence(module.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy = module.clone();
+  Expected<StepProblem> stated = stateStep(*copy, request);
+  if (!stated)
+    return false;
+  const absl::StatusOr<planning::Plan> plan =
+      coarselyAlone(stated->problem, request, budget + budget / kReachPart,
+                    /*wantSmallest=*/false);
+  return plan.ok() && !plan->feasible;
+}
 
 namespace {
 
@@ -87,14 +123,8 @@ private:
 
   /// By recomputation and order.
   Expected<void> stay(const planning::Problem &problem) {
-    planning::SolveOptions how;
-    how.budgetBytes = budget.device();
-    how.order = planning::OrderMode::Free;
-    how.coarse = true;
-    how.wantBound = how.wantCases = false;
-    how.wantSmallest = !mayMove;
-    how.effort = request.effort().part(kEffortPart);
-    absl::StatusOr<planning::Plan> plan = planning::solve(problem, how);
+    absl::StatusOr<planning::Plan> plan =
+        coarselyAlone(problem, request, budget.device(), !mayMove);
     if (!plan.ok())
       return defect(plan.status());
     if (!mayMove) {

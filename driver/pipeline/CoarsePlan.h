@@ -53,6 +53,11 @@ Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
                                   const PlanRequest &request,
                                   double useless = HUGE_VAL);
 
+/// Whether a coarse plan of a shaped step that moves nothing misses the budget
+/// by far. Where values may move, no full plan without moves is worth its time
+/// then.
+bool isFarFromFitting(mlir::ModuleOp module, const PlanRequest &request);
+
 } // namespace tmc
 
 #endif // TMC_DRIVER_PIPELINE_COARSEPLAN_H

@@ -7,6 +7,7 @@
 #include "compiler/planning/driver/Proofs.h"
 #include "compiler/planning/driver/TakeLess.h"
 #include "dialects/mem/Mem.h"
+#include "driver/pipeline/CoarsePlan.h"
 #include "driver/pipeline/StateStep.h"
 #include "passes/Offload.h"
 #include "passes/OnTarget.h"
@@ -304,6 +305,9 @@ static void claimWithMoves(PlanFigures &figures, const PlanClaims &claims) {
 /// 1/kWorthMovesPart. The bound of the problem with moves tells cheaply if it
 /// can be. Without a budget nothing needs to move.
 static Expected<void> planAsNeeded(StepForm &form, const PlanRequest &request) {
+  if (request.asked.planner.empty() &&
+      isFarFromFitting(form.module.get(), request))
+    return planWithMoves(form, request);
   OwningOpRef<ModuleOp> shaped = form.module->clone();
   Expected<void> alone = planOnDevice(form, request);
   if (!alone && alone.failure().kind == FailureKind::OverBudget)

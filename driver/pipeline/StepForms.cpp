@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -41,6 +42,24 @@ static bool isWorse(const StepForm &form, const StepForm &other) {
   return form.coarse && other.coarse->fits &&
          (!form.coarse->fits ||
           form.coarse->seconds > other.coarse->seconds * (1 + kCoarseIsClose));
+}
+
+/// With moves a full plan takes long. The other form isn't worth one if its
+/// kernels take as long within this part of a step, and its copies are at most
+/// this part of the device's budget: as for adapters.
+static constexpr double kAlikeTime = 0.001;
+static constexpr int64_t kFewCopiesPart = 64;
+
+/// Whether the forms hardly differ.
+static bool areAlike(const StepForm &form, const StepForm &other,
+                     const PlanRequest &request) {
+  if (!form.coarse || !other.coarse)
+    return false;
+  const double seconds = form.coarse->baseSeconds;
+  const int64_t copies =
+      std::max(form.figures.keptCopyBytes, other.figures.keptCopyBytes);
+  return copies <= request.budgets.device() / kFewCopiesPart &&
+         std::abs(seconds - other.coarse->baseSeconds) <= seconds * kAlikeTime;
 }
 
 /// Whether `bytes` is known, and `other` is unknown or larger.
@@ -95,7 +114,7 @@ static Expected<void> chooseForm(StepForm &form, StepForm &other,
   Expected<void> first = planForm(form, request);
   if (!first && !isOver(first))
     return first;
-  if (first && isWorse(other, form))
+  if (first && (isWorse(other, form) || areAlike(form, other, request)))
     return claimForBoth(form, other, /*isPlanned=*/false, request);
   PlanRequest second = request;
   second.isFittedOtherwise = bool(first);

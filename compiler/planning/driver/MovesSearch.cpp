@@ -1,6 +1,7 @@
 #include "compiler/planning/driver/MovesSearch.h"
 
 #include "compiler/planning/driver/FreeOrder.h"
+#include "compiler/planning/driver/HostRoom.h"
 #include "compiler/planning/driver/MovesAmounts.h"
 #include "compiler/planning/driver/OfferPlan.h"
 #include "compiler/planning/driver/RefineKnobs.h"
@@ -9,7 +10,6 @@
 #include "compiler/planning/moves/ModeLoads.h"
 #include "compiler/planning/moves/Moves.h"
 #include "compiler/planning/moves/UpdateGroups.h"
-#include "compiler/planning/peers/OffloadRules.h"
 #include "compiler/planning/search/Order.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ public:
         amounts(options.coarse ? kCoarse : kFull),
         isSmall(double(problem.instructions.size()) <=
                 double(kFewKernels) * options.effort.leastPercent),
-        isLarge(problem.instructions.size() > kManyKernels) {}
+        isLarge(problem.instructions.size() > kManyKernels), host(problem) {}
 
   absl::StatusOr<Plan> run() {
     auto start = std::chrono::steady_clock::now();
@@ -52,7 +52,12 @@ public:
     groups = findUpdateGroups(problem);
     bestModes = plainModes(groups);
     if (has(Strategy::Rules))
-      tryRules();
+      failure.Update(offerRules(
+          problem, options.coarse,
+          [&](int64_t least) {
+            return isLarge ? isWorth(least) : canGain(least);
+          },
+          best));
     if (has(Strategy::Modes))
       tryModes();
     if (has(Strategy::LoopChoices))
@@ -119,6 +124,7 @@ private:
       return nothing;
     SpaceChoice choice = choiceOf(problem, groups, modes);
     choice.loops = loops;
+    host.limit(choice, knobs.price);
     absl::StatusOr<Projection> projection =
         project(problem, choice, knobs.price);
     if (absl::IsNotFound(projection.status()))
@@ -146,6 +152,8 @@ private:
       return nothing;
     if (!moved.ok())
       return fail(moved.status());
+    if (plan->feasible && host.isOver(moved->peakBytes, choice, knobs.price))
+      return evaluate(modes, knobs, part); // With fewer moves.
     const int64_t makespan = moved->makespan;
     if (mostCost >= 0) {
       if (takeIfLess(*moved)) {
@@ -158,6 +166,7 @@ private:
     const bool isOffered = offerPlan(problem, *std::move(moved), best);
     if (gains && isOffered) {
       bestModes = modes, bestKnobs = knobs;
+      isTightBeside = !choice.stays.empty();
       keepSmaller(choice, *projection, *plan);
     }
     return Made{isOffered ? makespan : kNoPlan,
@@ -213,27 +222,6 @@ private:
                                     limit, smaller, best.stats.refused));
     if (!smaller.empty() && smaller.front().makespan < best.cost)
       offerPlan(problem, smaller.front(), best);
-  }
-
-  /// Offers the plans of published rules. One that leaves all updates on the
-  /// device is never faster than the step that moves nothing.
-  void tryRules() {
-    for (const OffloadRule &rule : kOffloadRules) {
-      const int64_t least = rule.movesUpdates ? 0 : best.baseCost;
-      if (!rule.startsSearch || (options.coarse && rule.takesLong) ||
-          !(isLarge ? isWorth(least) : canGain(least)))
-        continue;
-      absl::StatusOr<MovedPlan> made =
-          rule.plan(problem, problem.liveLimitOf(0));
-      // A needed move isn't offered, or the list is invalid.
-      if (absl::IsNotFound(made.status()) ||
-          isRefused(made, best.stats.refused))
-        continue;
-      if (made.ok())
-        offerPlan(problem, *std::move(made), best);
-      else
-        fail(made.status());
-    }
   }
 
   /// The fastest plan of all, if it is faster than the best so far and the
@@ -323,8 +311,10 @@ private:
     }
     moveOn(loads, now, least);
     tryKnobsOf(now);
+    // The bound doesn't count bytes beside the device: where they limit the
+    // best plan, it is far from the bound.
     isFar = has(Strategy::SecondPass) && !options.coarse && !isSmall &&
-            !isLarge && isAbove(kFarPart);
+            !isLarge && !isTightBeside && isAbove(kFarPart);
     if (isFar) {
       chooseOne(now, least);
       moveOn(loads, now, least);
@@ -471,11 +461,13 @@ private:
                                // ones.
   Knobs bestKnobs = kTwo[1];   // For the best plan of the search itself.
   LoopChoice loops;            // For the choice in evaluation.
-  int vain = 0;                // Choices in a row that the device can't hold.
-  int64_t largestMove = 0;     // Bytes.
+  HostRoom host;
+  int vain = 0;            // Choices in a row that the device can't hold.
+  int64_t largestMove = 0; // Bytes.
   int64_t tried = 0;
-  int64_t mostCost = -1; // A plan that takes less may cost this; -1: none.
-  bool isFar = false;    // The best plan is far from the bound.
+  int64_t mostCost = -1;      // A plan that takes less may cost this; -1: none.
+  bool isFar = false;         // The best plan is far from the bound.
+  bool isTightBeside = false; // The best plan's moves are limited by `host`.
   std::span<const Knobs> few = kTwo;
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/planning/driver/OfferPlan.h"
 
 #include "compiler/planning/driver/MovesAmounts.h"
+#include "compiler/planning/peers/OffloadRules.h"
 
 #include <algorithm>
 #include <utility>
@@ -66,6 +67,25 @@ absl::Status tmc::planning::keepSmallerForms(
       return smaller.status();
     if (fitsBudgets(problem, smaller->peakBytes))
       keep(*std::move(smaller), kept);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status
+tmc::planning::offerRules(const Problem &problem, bool isCoarse,
+                          const std::function<bool(int64_t)> &mayGain,
+                          Plan &best) {
+  for (const OffloadRule &rule : kOffloadRules) {
+    if (!rule.startsSearch || (isCoarse && rule.takesLong) ||
+        !mayGain(rule.movesUpdates ? 0 : best.baseCost))
+      continue;
+    absl::StatusOr<MovedPlan> made = rule.plan(problem, problem.liveLimitOf(0));
+    // A needed move isn't offered, or the list is invalid.
+    if (absl::IsNotFound(made.status()) || isRefused(made, best.stats.refused))
+      continue;
+    if (!made.ok())
+      return made.status();
+    offerPlan(problem, *std::move(made), best);
   }
   return absl::OkStatus();
 }

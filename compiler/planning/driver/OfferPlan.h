@@ -20,6 +20,8 @@
 #include "compiler/planning/driver/Plan.h"
 #include "compiler/planning/moves/Moves.h"
 
+#include <functional>
+
 namespace tmc::planning {
 
 /// Adds to `refused` the lists that were refused on the way to `moved`, itself
@@ -41,6 +43,14 @@ absl::Status keepSmallerForms(const Problem &problem, const SpaceChoice &choice,
                               const Projection &projection,
                               const Solution &planned, int64_t liveBytes,
                               std::vector<MovedPlan> &kept, int64_t &refused);
+
+/// Offers the plans of published rules that start a search, the coarse ones
+/// alone if `isCoarse`. `mayGain`: whether plans that take that long or longer
+/// may be faster than the best. A rule that leaves all updates on the device is
+/// never faster than the step that moves nothing.
+absl::Status offerRules(const Problem &problem, bool isCoarse,
+                        const std::function<bool(int64_t)> &mayGain,
+                        Plan &best);
 
 } // namespace tmc::planning
 

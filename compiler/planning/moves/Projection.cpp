@@ -372,7 +372,8 @@ private:
       const Value &value = whole.values[v];
       if (value.space != 0 || value.kind != ValueKind::Temporary ||
           value.pinned || !isThere[v] || isFetched[v] || isCarried[v] ||
-          moves.in[v] == kNone || moves.out[v] == kNone)
+          moves.in[v] == kNone || moves.out[v] == kNone ||
+          (!choice.stays.empty() && choice.stays[v]))
         continue;
       Recipe r;
       r.name = whole.recipes[moves.in[v]].name;

@@ -58,6 +58,9 @@ struct SpaceChoice {
   std::vector<ValueId> homes;    // As `Solution::homes`.
   std::vector<int32_t> variants; // Per instruction, into its recipes.
   LoopChoice loops = {};
+  /// Per value: 1 if no optional move takes it away from the device. Empty: all
+  /// may go.
+  std::vector<char> stays = {};
 };
 
 /// All contents at home in their main forms; each instruction by its first

@@ -19,6 +19,8 @@ constexpr int32_t kLongestBlock = 512;
 /// A cut is narrow if its crossing bytes are at most the 10th percentile of all
 /// cuts.
 constexpr size_t kNarrowPart = 10;
+/// In cuts of more values, none is left out for others that make it.
+constexpr size_t kMostCrossing = 64;
 
 /// Bytes that cross before each forward stage, counting forward readers only.
 std::vector<int64_t> crossingForward(const LinearProblem &linear,
@@ -28,6 +30,75 @@ std::vector<int64_t> crossingForward(const LinearProblem &linear,
   return timelineOf(linear, forward, /*countUses=*/false)
       .crossingBytes(linear.bytes);
 }
+
+/// Forward values that are read at or after a cut, where few of them are.
+class Cuts {
+public:
+  Cuts(const LinearProblem &linear, int32_t begin, int32_t turn)
+      : linear(linear), begin(begin), lastRead(linear.bytes.size(), -1) {
+    for (int32_t k = begin; k < turn; ++k)
+      for (ValueId v : readsAt(k))
+        lastRead[v] = k;
+    bytes.assign(size_t(turn) + 1, 0);
+    std::vector<ValueId> crossing;
+    for (int32_t k = begin; k <= turn; ++k) {
+      std::erase_if(crossing, [&](ValueId v) { return lastRead[v] < k; });
+      for (ValueId v : withoutMade(crossing))
+        bytes[k] += linear.bytes[v];
+      for (ValueId v : writesAt(k, turn))
+        crossing.push_back(v);
+    }
+  }
+
+  /// Bytes before each stage, without those of values that others make.
+  const std::vector<int64_t> &crossingBytes() const { return bytes; }
+
+  /// The values before stage `k` without those that others make.
+  std::vector<ValueId> at(int32_t k) const {
+    std::vector<ValueId> crossing;
+    for (int32_t j = begin; j < k; ++j)
+      for (ValueId v : writesAt(j, k))
+        if (lastRead[v] >= k)
+          crossing.push_back(v);
+    return withoutMade(crossing);
+  }
+
+private:
+  const std::vector<ValueId> &readsAt(int32_t k) const {
+    return linear.ops[linear.stages[k].variants.front()].reads;
+  }
+  std::vector<ValueId> writesAt(int32_t k, int32_t end) const {
+    if (k >= end)
+      return {};
+    return linear.ops[linear.stages[k].variants.front()].writes;
+  }
+  /// A norm's result can be made from the sum before it: both are made by one
+  /// kernel, and one is enough.
+  std::vector<ValueId> withoutMade(std::vector<ValueId> crossing) const {
+    if (crossing.size() > kMostCrossing)
+      return crossing;
+    auto isThere = [&](ValueId u) {
+      return linear.madeAt[u] < begin || std::ranges::count(crossing, u);
+    };
+    for (size_t i = crossing.size(); i-- > 0;)
+      for (OpId o : linear.recomputes[crossing[i]]) {
+        const std::vector<ValueId> &reads = linear.ops[o].reads;
+        if (!std::ranges::count(reads, crossing[i]) &&
+            std::ranges::all_of(reads, isThere) &&
+            std::ranges::any_of(
+                reads, [&](ValueId u) { return linear.madeAt[u] >= begin; })) {
+          crossing.erase(crossing.begin() + ptrdiff_t(i));
+          break;
+        }
+      }
+    return crossing;
+  }
+
+  const LinearProblem &linear;
+  const int32_t begin;
+  std::vector<int32_t> lastRead; // Forward stages, per value.
+  std::vector<int64_t> bytes;
+};
 
 /// Starts of the repeated blocks of a model, and of the part after them. Two
 /// stages one period apart have the same cost and the same result sizes. The
@@ -148,13 +219,8 @@ RematPlan tmc::planning::checkpointBlocks(const LinearProblem &linear,
 RematPlan tmc::planning::checkpointBlocksOfSegments(const LinearProblem &linear,
                                                     int64_t limit) {
   const std::vector<int64_t> all = crossing(linear);
-  const int32_t count = int32_t(linear.stages.size());
   Schedule schedule(linear, limit);
-  Stretch of{0, 0};
-  for (; of.begin < count; of.begin = of.end) {
-    while (of.end < count &&
-           linear.stages[of.end].segment == linear.stages[of.begin].segment)
-      ++of.end;
+  for (Stretch of : segmentStretches(linear)) {
     const int32_t turn = turningPoint(all, of);
     const std::vector<std::vector<int32_t>> cuts =
         repeatedBlocks(linear, crossingForward(linear, turn), of.begin);
@@ -163,4 +229,17 @@ RematPlan tmc::planning::checkpointBlocksOfSegments(const LinearProblem &linear,
                      /*blocks=*/true, schedule);
   }
   return rematPlanOf(linear, schedule);
+}
+
+std::vector<std::vector<ValueId>>
+tmc::planning::blockInputs(const LinearProblem &linear, Stretch of,
+                           int32_t turn) {
+  const Cuts cuts(linear, of.begin, turn);
+  std::vector<std::vector<ValueId>> inputs;
+  const std::vector<std::vector<int32_t>> starts =
+      repeatedBlocks(linear, cuts.crossingBytes(), of.begin);
+  if (!starts.empty())
+    for (int32_t k : starts.front())
+      inputs.push_back(cuts.at(k));
+  return inputs;
 }

@@ -7,6 +7,7 @@
 #ifndef TMC_COMPILER_PLANNING_PEERS_BLOCKS_H
 #define TMC_COMPILER_PLANNING_PEERS_BLOCKS_H
 
+#include "compiler/planning/search/Checkpoint.h"
 #include "compiler/planning/search/RematPlan.h"
 
 namespace tmc::planning {
@@ -20,6 +21,11 @@ RematPlan checkpointBlocks(const LinearProblem &linear, int64_t limitBytes);
 /// few bytes, the first one is taken.
 RematPlan checkpointBlocksOfSegments(const LinearProblem &linear,
                                      int64_t limitBytes);
+
+/// The inputs of each repeated block of a stretch's forward part, which ends at
+/// `turn`; without repeats, none. An input that the others make is left out.
+std::vector<std::vector<ValueId>> blockInputs(const LinearProblem &linear,
+                                              Stretch of, int32_t turn);
 
 /// Forward stages at which the model's repeated blocks begin, or, without
 /// repeats, where the fewest bytes cross. Ascending, without 0.

@@ -19,6 +19,17 @@ constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;
 
 } // namespace
 
+std::vector<Stretch>
+tmc::planning::segmentStretches(const LinearProblem &linear) {
+  std::vector<Stretch> all;
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k) {
+    if (!k || linear.stages[k].segment != linear.stages[k - 1].segment)
+      all.push_back({k, k});
+    all.back().end = k + 1;
+  }
+  return all;
+}
+
 std::vector<int64_t> tmc::planning::crossing(const LinearProblem &linear) {
   return timelineOf(linear, ownExecutions(linear), /*countUses=*/false)
       .crossingBytes(linear.bytes);

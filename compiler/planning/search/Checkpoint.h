@@ -23,6 +23,9 @@ struct Stretch {
   int32_t begin, end;
 };
 
+/// The stages of each segment.
+std::vector<Stretch> segmentStretches(const LinearProblem &linear);
+
 /// Bytes alive across the boundary before each stage if all values are kept.
 std::vector<int64_t> crossing(const LinearProblem &linear);
 
