@@ -159,13 +159,13 @@ private:
 } // namespace
 
 void HostRoom::limit(SpaceChoice &choice, double price) const {
-  if (price <= tooCheap)
+  if (!isOff && price <= tooCheap)
     choice.stays = stayingValues(problem, choice, roomBeside(problem, choice));
 }
 
 bool HostRoom::isOver(const std::vector<int64_t> &peakBytes,
                       const SpaceChoice &choice, double price) {
-  if (price <= tooCheap || std::isinf(price) ||
+  if (isOff || price <= tooCheap || std::isinf(price) ||
       fitsBudgets(problem, peakBytes, /*first=*/1) ||
       stayingValues(problem, choice, roomBeside(problem, choice)).empty())
     return false;

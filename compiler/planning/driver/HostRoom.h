@@ -33,6 +33,10 @@ public:
   /// a limit is worth a try. From then on, links of that price are limited.
   bool isOver(const std::vector<int64_t> &peakBytes, const SpaceChoice &choice,
               double price);
+  /// True if a plan was.
+  bool isFull() const { return tooCheap >= 0; }
+
+  bool isOff = false; // Nothing is limited.
 
 private:
   const Problem &problem;

@@ -30,6 +30,9 @@ inline constexpr Knobs kAll[] = {
     {0.02, 2, true},  {0.5, 0, true},   {0.5, 2, true},   {0.5, 5, true},
     {2.0, 0, true},   {2.0, 2, true},   {8.0, 0, true},   {8.0, 2, true}};
 
+/// Where the host is full, from which a price that fills it is sought.
+inline constexpr Knobs kNearFull[] = {{0.5, 2, false}, {0.5, 0, true}};
+
 /// Far from the bound, where the plan constructed by prices rarely fits.
 inline constexpr Knobs kFar[] = {{0.5, 2, true},  {0.5, 0, true},
                                  {0.02, 0, true}, {2.0, 0, true},

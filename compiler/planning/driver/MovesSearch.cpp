@@ -280,8 +280,21 @@ private:
       if (isFinal || (isVain && least == kNoPlan && k.pieces == 0))
         return;
     }
-    if (has(Strategy::Refine))
+    if (!has(Strategy::Refine))
+      return;
+    refineKnobs(at, amounts.refinements, attempt);
+    if (!host.isFull() || isLarge)
+      return;
+    // Near the price that fills the host, walks choose better than its rule.
+    host.isOff = true;
+    least = kNoPlan;
+    for (const Knobs &k : kNearFull)
+      attempt(k);
+    if (least != kNoPlan) {
       refineKnobs(at, amounts.refinements, attempt);
+      isTightBeside = false; // The second pass may use such plans, too.
+    }
+    host.isOff = false;
   }
 
   /// Tries all knobs with `modes`, and with the moves of activations alone.
