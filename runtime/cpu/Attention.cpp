@@ -108,8 +108,7 @@ public:
         packedV(packedK + chunk * depth), tile(packedV + chunk * depth),
         keep(reinterpret_cast<int32_t *>(tile + chunk * kPanelN)),
         states(tile + 2 * chunk * kPanelN),
-        scores(p.type == DType::BF16, depth),
-        overKeys(p.type == DType::BF16 && !p.exact) {}
+        scores(p.type == DType::BF16, depth) {}
 
   void run() {
     const int64_t kvHead = head / (p.heads / p.kvHeads);
@@ -125,7 +124,7 @@ public:
          s0 += chunk) {
       const int64_t here = std::min(chunk, groupSees - s0);
       scores.packLeft(kHead.at(s0, 0), here, packedK);
-      overKeys.packLeft(vHead.at(s0, 0).transposed(), depth, here, packedV);
+      gemm::packA(vHead.at(s0, 0).transposed(), depth, here, packedV);
       for (int64_t panel = panel0; panel < panelEnd; ++panel)
         addKeys(panel, s0, here);
     }
@@ -188,12 +187,10 @@ private:
           float *acc = state.acc + d * kPanelN + j * kWidth;
           simd::store(acc, simd::load(acc) * shrink[j]);
         }
-    // Whole pairs of keys, as far as there are more.
-    const int64_t used = std::min(here, keys + keys % 2);
-    std::fill(tile + keys * kPanelN, tile + used * kPanelN, 0.0f);
-    overKeys.round(tile, used);
-    overKeys.asRight(tile, used);
-    overKeys.multiply(depth, here, used, packedV, tile, state.acc, s0 > first);
+    for (int64_t d = 0; d < depth; d += kPanelM)
+      gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
+                  packedV + d * here, tile, state.acc + d * kPanelN, kPanelN,
+                  s0 > first, nullptr);
   }
 
   /// Divides by the sums, and writes the panel's rows and their log-sum-exps.
@@ -236,7 +233,6 @@ private:
   int32_t *const keep;
   float *const states;
   const gemm::PanelProducts scores;
-  const gemm::TileProducts overKeys;
 };
 
 } // namespace

@@ -12,12 +12,8 @@
 //         dS = P (drop(dP) - sum(dout * out))         in dP's place
 //         dbias += dS^T                               panel x keys
 //         dS = scale dS                               times the slope of a cap
-//         dq += (k^T dS)^T                            panel x channels
 //         dk += dS q                                  keys x channels
-//
-// In bf16, unless `exact`, P and dS are rounded to bf16 for the sums over
-// queries, dv and dk. dq has sums over keys, often of more numbers; it takes dS
-// as it is.
+//         dq += (k^T dS)^T                            panel x channels
 //
 // The first addition to an element is a write; dbias begins with zeros. The
 // order of additions is the same for any number of threads. A bias that samples
@@ -174,16 +170,14 @@ void addOnScores(const float *tile, int64_t keys, int64_t queries,
 
 /// rows (+)= tile (keys x queries) times packed (queries x depth). Adds to the
 /// first `written` rows, whole panels of them, and overwrites the others.
-void addRows(const gemm::TileProducts &products, const float *tile,
-             int64_t keys, int64_t written, int64_t queries,
+void addRows(const float *tile, int64_t keys, int64_t written, int64_t queries,
              const float *packed, int64_t depth, float *rows, int64_t stride) {
-  const simd::DenormalMode mode(products.flushesDenormals());
   for (int64_t d = 0; d < depth; d += kPanelN)
     for (int64_t r = 0; r < keys; r += kPanelM)
-      products.multiplyRows(std::min<int64_t>(kPanelM, keys - r),
-                            std::min<int64_t>(kPanelN, depth - d), queries,
-                            tile + r * kPanelN, packed + d * kPanelN,
-                            rows + r * stride + d, stride, r < written);
+      gemm::innerRowMajor(std::min<int64_t>(kPanelM, keys - r),
+                          std::min<int64_t>(kPanelN, depth - d), queries,
+                          tile + r * kPanelN, packed + d * kPanelN,
+                          rows + r * stride + d, stride, r < written);
 }
 
 void zeroRows(float *rows, int64_t count, int64_t depth, int64_t stride) {
@@ -219,8 +213,7 @@ public:
         dbias(dbias), depth(p.headDim), chunk(attentionChunk(p)),
         perKey(p.heads / p.kvHeads), queryStride(p.heads * depth),
         inPlace(p.type == DType::F32), batch(batch), kvHead(kvHead),
-        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth),
-        overQueries(p.type == DType::BF16 && !p.exact) {}
+        firstHead(kvHead * perKey), overDepth(p.type == DType::BF16, depth) {}
 
   void run() {
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk)
@@ -305,19 +298,15 @@ private:
     std::fill(m.probabilities + keys * kPanelN,
               m.probabilities + rows * kPanelN, 0.0f);
     std::fill(m.gradients + keys * kPanelN, m.gradients + rows * kPanelN, 0.0f);
-    // dq reads the gradients of scores before they are rounded.
+    addRows(m.probabilities, rows, c.written, queries, m.doutRows, depth, c.dv,
+            keyRow());
+    addRows(m.gradients, rows, c.written, queries, m.queryRows, depth, c.dk,
+            keyRow());
+    c.written = std::max(c.written, rows);
     for (int64_t d = 0; d < depth; d += kPanelM)
       gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
                   m.keysColumns + d * here, m.gradients,
                   m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
-    overQueries.round(m.probabilities, rows);
-    overQueries.round(m.gradients, rows);
-    addRows(overQueries,
-            overQueries.asRows(m.probabilities, rows, m.probabilities), rows,
-            c.written, queries, m.doutRows, depth, c.dv, keyRow());
-    addRows(overQueries, overQueries.asRows(m.gradients, rows, m.gradients),
-            rows, c.written, queries, m.queryRows, depth, c.dk, keyRow());
-    c.written = std::max(c.written, rows);
     cpu::transposePanel(m.queryGradient, depth, queries, dqRows, queryRow(),
                         s0 > first);
   }
@@ -337,10 +326,8 @@ private:
     overDepth.packRight(gRows.transposed(), queries, m.doutPanel);
     for (int64_t d = 0; d < depth; d += kPanelN) {
       const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
-      overQueries.packRight(qRows.at(0, d), queries, wide,
-                            m.queryRows + d * kPanelN);
-      overQueries.packRight(gRows.at(0, d), queries, wide,
-                            m.doutRows + d * kPanelN);
+      gemm::packB(qRows.at(0, d), queries, wide, m.queryRows + d * kPanelN);
+      gemm::packB(gRows.at(0, d), queries, wide, m.doutRows + d * kPanelN);
     }
     if (inPlace) {
       rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
@@ -371,7 +358,6 @@ private:
   const bool inPlace;
   const int64_t batch, kvHead, firstHead;
   const gemm::PanelProducts overDepth; // with the keys and values
-  const gemm::TileProducts overQueries;
 };
 
 } // namespace

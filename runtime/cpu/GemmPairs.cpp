@@ -2,22 +2,6 @@
 
 #include "runtime/cpu/GemmPairs.h"
 
-#include "runtime/cpu/NarrowRows.h"
-
-namespace tmc::gemm {
-
-void TileProducts::roundNormals(float *x, int64_t count) {
-  constexpr int N = simd::kWidth;
-  for (int64_t i = 0; i < count; i += N) {
-    const Ints<N> bits = bitsAs<Ints<N>>(loadLanes<N>(x + i));
-    const Ints<N> isNormal = (bits & 0x7fffffff) >= 0x800000;
-    const Ints<N> kept = bits & (isNormal | int32_t(0x80000000u)); // the sign
-    storeLanes<N>(x + i, rounded<bf16>(bitsAs<Floats<N>>(kept)));
-  }
-}
-
-} // namespace tmc::gemm
-
 #ifndef __AVX512BF16__
 
 namespace tmc::gemm {
@@ -31,15 +15,7 @@ void packPairsB(const Matrix &, int64_t, int64_t, float *) {
   __builtin_unreachable();
 }
 void innerPairs(int64_t, int64_t, int64_t, const float *, const float *,
-                float *, int64_t, bool) {
-  __builtin_unreachable();
-}
-void innerRowMajorPairs(int64_t, int64_t, int64_t, const float *, const float *,
-                        float *, int64_t, bool) {
-  __builtin_unreachable();
-}
-void packTilePairs(float *, int64_t) { __builtin_unreachable(); }
-void packTileRowPairs(const float *, int64_t, float *) {
+                float *, int64_t) {
   __builtin_unreachable();
 }
 } // namespace tmc::gemm
@@ -232,41 +208,10 @@ void packPairsB(const Matrix &b, int64_t k, int64_t n, float *to) {
 }
 
 void innerPairs(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-                float *c, int64_t ldc, bool accumulate) {
+                float *c, int64_t ldc) {
   Ahead none;
   kInnerTable<Pairs>[m - 1](n, (k + 1) / 2, a, {b, kPanelN, nullptr}, c, ldc,
-                            accumulate, nullptr, none);
-}
-
-void innerRowMajorPairs(int64_t m, int64_t n, int64_t k, const float *a,
-                        const float *b, float *c, int64_t ldc,
-                        bool accumulate) {
-  Ahead none;
-  kInnerTable<Pairs, true>[m - 1](n, (k + 1) / 2, a, {b, kPanelN, nullptr}, c,
-                                  ldc, accumulate, nullptr, none);
-}
-
-void packTilePairs(float *tile, int64_t k) {
-  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11,
-                                         26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
-                                         5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  for (int64_t p = 0; p < k; p += 2)
-    for (int64_t j = 0; j < kPanelN; j += kWidth) {
-      const float *from = tile + p * kPanelN + j;
-      const V second = p + 1 < k ? simd::load(from + kPanelN) : V{};
-      const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(
-          (__m512)simd::load(from), (__m512)second);
-      simd::store(tile + p / 2 * kPanelN + j, (V)_mm512_maskz_permutexvar_epi16(
-                                                  __mmask32(-1), order, both));
-    }
-}
-
-void packTileRowPairs(const float *tile, int64_t rows, float *to) {
-  static_assert(kPanelN == 2 * kWidth);
-  for (int64_t i = 0; i < rows * kPanelN; i += kPanelN)
-    simd::store(to + i, (V)firstAbove((VU)_mm512_cvtne2ps_pbh(
-                            (__m512)simd::load(tile + i + kWidth),
-                            (__m512)simd::load(tile + i))));
+                            false, nullptr, none);
 }
 
 } // namespace tmc::gemm

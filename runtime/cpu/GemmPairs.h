@@ -42,15 +42,7 @@ void runSingles(Stream &stream, const Problem &problem, void *scratch);
 void packPairsA(const Matrix &a, int64_t m, int64_t k, float *to);
 void packPairsB(const Matrix &b, int64_t k, int64_t n, float *to);
 void innerPairs(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-                float *c, int64_t ldc, bool accumulate);
-/// Gemm.h's innerRowMajor in pairs: row i of a at a + i * kPanelN.
-void innerRowMajorPairs(int64_t m, int64_t n, int64_t k, const float *a,
-                        const float *b, float *c, int64_t ldc, bool accumulate);
-/// Rounds floats [k, kPanelN] and packs them in place as packPairsB does.
-void packTilePairs(float *tile, int64_t k);
-/// Rounds floats [rows, kPanelN] and packs neighbours in a row. Row i goes to
-/// to + i * kPanelN, half as many packed elements; `to` may be the tile.
-void packTileRowPairs(const float *tile, int64_t rows, float *to);
+                float *c, int64_t ldc);
 
 /// Products of a packed a with packed panels of b for kernels of their own. If
 /// the elements of both are bf16, pairs of them are multiplied where that is
@@ -78,7 +70,7 @@ public:
       const float *panel = a + r * depth;
       float *to = c + r * kPanelN;
       if (inPairs)
-        innerPairs(height, kPanelN, k, panel, b, to, kPanelN, false);
+        innerPairs(height, kPanelN, k, panel, b, to, kPanelN);
       else
         inner(height, kPanelN, k, panel, b, to, kPanelN, false, nullptr);
     }
@@ -87,75 +79,6 @@ public:
 private:
   bool isBF16, inPairs;
   int64_t k, depth;
-};
-
-/// Products with tiles of floats [rows, kPanelN] that a kernel computes. If
-/// their other factors are bf16, tiles are rounded to bf16 when they enter a
-/// product, denormals are zeros, and pairs are multiplied where that is faster.
-class TileProducts {
-public:
-  explicit TileProducts(bool isBF16)
-      : TileProducts(isBF16, isBF16 && pairsAreFaster()) {}
-  /// `inPairs` requires `isBF16` and `knowsPairs()`.
-  TileProducts(bool isBF16, bool inPairs) : isBF16(isBF16), inPairs(inPairs) {}
-
-  void packLeft(const Matrix &a, int64_t m, int64_t k, float *to) const {
-    (inPairs ? packPairsA : packA)(a, m, k, to);
-  }
-  void packRight(const Matrix &b, int64_t k, int64_t n, float *to) const {
-    (inPairs ? packPairsB : packB)(b, k, n, to);
-  }
-
-  /// A tile is prepared in this order: it is rounded, its rows become left
-  /// factors, and the whole becomes a right factor. For rows in pairs, `to` has
-  /// half of each row of kPanelN floats; returns where the rows are.
-  void round(float *tile, int64_t rows) const {
-    if (isBF16 && !inPairs)
-      roundNormals(tile, rows * kPanelN);
-  }
-  const float *asRows(const float *tile, int64_t rows, float *to) const {
-    if (!inPairs)
-      return tile;
-    packTileRowPairs(tile, rows, to);
-    return to;
-  }
-  void asRight(float *tile, int64_t rows) const {
-    if (inPairs)
-      packTilePairs(tile, rows);
-  }
-
-  /// c [m, kPanelN] (+)= a tile: the first k of the `depth` numbers in each row
-  /// of a. k is even or `depth`.
-  void multiply(int64_t m, int64_t depth, int64_t k, const float *a,
-                const float *tile, float *c, bool accumulate) const {
-    const simd::DenormalMode mode(isBF16);
-    const int64_t stride = inPairs ? (depth + 1) / 2 : depth;
-    for (int64_t i = 0; i < m; i += kPanelM) {
-      const int64_t height = m - i < kPanelM ? m - i : kPanelM;
-      float *to = c + i * kPanelN;
-      if (inPairs)
-        innerPairs(height, kPanelN, k, a + i * stride, tile, to, kPanelN,
-                   accumulate);
-      else
-        inner(height, kPanelN, k, a + i * stride, tile, to, kPanelN, accumulate,
-              nullptr);
-    }
-  }
-  /// c [m, n] (+)= rows b, with m <= kPanelM and n <= kPanelN.
-  void multiplyRows(int64_t m, int64_t n, int64_t k, const float *rows,
-                    const float *b, float *c, int64_t ldc,
-                    bool accumulate) const {
-    (inPairs ? innerRowMajorPairs : innerRowMajor)(m, n, k, rows, b, c, ldc,
-                                                   accumulate);
-  }
-  /// True if sums and what is rounded treat denormals as zeros.
-  bool flushesDenormals() const { return isBF16; }
-
-private:
-  /// Rounds to bf16, denormals to zeros.
-  static void roundNormals(float *x, int64_t count);
-
-  bool isBF16, inPairs;
 };
 
 } // namespace tmc::gemm

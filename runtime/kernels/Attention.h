@@ -73,8 +73,8 @@ struct AttentionParams {
   int64_t groupsBatchStride, prefixBatchStride;
   /// Probability of dropping an element of P; 0: no dropout.
   double dropout;
-  /// For bf16: probabilities and their gradients enter products as two numbers,
-  /// 16 bits in total, on cuda, and as f32 on the cpu, not rounded to bf16.
+  /// For bf16 on cuda: probabilities and their gradients enter products as two
+  /// numbers, 16 bits in total, and not rounded to bf16.
   bool exact = false;
   /// For f32 on cuda: factors, probabilities and their gradients are rounded to
   /// TF32 when they are multiplied, in heads of up to kMostTensorChannels. The

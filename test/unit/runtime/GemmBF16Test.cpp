@@ -230,64 +230,6 @@ TEST(GemmPairs, PanelsOfBF16GiveTheBitsOfFloats) {
   EXPECT_GT(flushedSums, 10);
 }
 
-/// A tile of floats is rounded when it is multiplied, in pairs and in floats:
-/// as a right factor of several depths, and row by row as a left one.
-void compareTiles(bool inPairs) {
-  using gemm::kPanelM, gemm::kPanelN;
-  constexpr Case bf16s{DType::BF16, false}, read{DType::F32, true};
-  constexpr int64_t m = kPanelM + 3, depth = 35;
-  const gemm::TileProducts products(true, inPairs);
-  int64_t flushedSums = 0;
-  for (int64_t k : {1, 2, 28, 34, 35}) {
-    if (k % 2 && k != depth)
-      continue; // Pairs are whole as far as there are more numbers.
-    test::Floats tile = wideFloats(depth * kPanelN, 2), normals(tile);
-    for (int64_t i = 0; i < depth * kPanelN; ++i)
-      normals[i] = flushed(tile[i]);
-    const Typed numbers(DType::F32, normals);
-    const Typed a(bf16s.type, wideFloats(m * depth, 1));
-    test::Floats left(m * depth), c(m * kPanelN);
-    products.packLeft({a.get(), depth, 1, bf16s.type}, m, depth, left.get());
-    products.round(tile.get(), depth);
-    test::Floats rows(depth * kPanelN);
-    const float *asRows = products.asRows(tile.get(), kPanelM, rows.get());
-    test::Floats right(kPanelN * kPanelN), byRows(kPanelM * kPanelN);
-    const Typed b(bf16s.type, wideFloats(kPanelN * kPanelN, 3));
-    products.packRight({b.get(), kPanelN, 1, bf16s.type}, kPanelN, kPanelN,
-                       right.get());
-    {
-      const simd::DenormalMode mode(products.flushesDenormals());
-      products.multiplyRows(kPanelM, kPanelN, kPanelN, asRows, right.get(),
-                            byRows.get(), kPanelN, false);
-    }
-    products.asRight(tile.get(), k);
-    products.multiply(m, depth, k, left.get(), tile.get(), c.get(), false);
-    auto expect = [&](float want, float got, int64_t i, int64_t j) {
-      flushedSums += want == 0;
-      EXPECT_EQ(std::memcmp(&want, &got, 4), 0) << k << ": " << i << ", " << j;
-    };
-    for (int64_t j = 0; j < kPanelN; ++j) {
-      for (int64_t i = 0; i < m; ++i)
-        expect(plain(oneByOne, {a, bf16s, i * depth, 1},
-                     {numbers, read, j, kPanelN}, k),
-               c[i * kPanelN + j], i, j);
-      for (int64_t i = 0; i < kPanelM; ++i)
-        expect(plain(oneByOne, {numbers, read, i * kPanelN, 1},
-                     {b, bf16s, j, kPanelN}, kPanelN),
-               byRows[i * kPanelN + j], i, j);
-    }
-  }
-  EXPECT_GT(flushedSums, 10);
-}
-
-TEST(GemmPairs, TilesAreRoundedInFloats) { compareTiles(false); }
-
-TEST(GemmPairs, TilesAreRoundedInPairs) {
-  if (!gemm::knowsPairs())
-    GTEST_SKIP() << "compiled without AVX512-BF16";
-  compareTiles(true);
-}
-
 TEST(GemmPairs, OnlyFactorsOfBF16AreFlushed) {
   const Typed a(DType::F16, test::Floats(1, 0x1p-14f));
   const test::Floats b(1, 0x1p-120f);
