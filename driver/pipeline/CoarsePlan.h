@@ -53,8 +53,8 @@ Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
                                   const PlanRequest &request,
                                   double useless = HUGE_VAL);
 
-/// Whether a coarse plan of a shaped step that moves nothing misses the budget
-/// by far. Where values may move, no full plan without moves is worth its time
+/// True if a coarse plan of a shaped step that moves nothing misses the budget
+/// by far. If values may move, no full plan without moves is worth its time
 /// then.
 bool isFarFromFitting(mlir::ModuleOp module, const PlanRequest &request);
 

@@ -50,7 +50,7 @@ static bool isWorse(const StepForm &form, const StepForm &other) {
 static constexpr double kAlikeTime = 0.001;
 static constexpr int64_t kFewCopiesPart = 64;
 
-/// Whether the forms hardly differ.
+/// True if the forms hardly differ.
 static bool areAlike(const StepForm &form, const StepForm &other,
                      const PlanRequest &request) {
   if (!form.coarse || !other.coarse)

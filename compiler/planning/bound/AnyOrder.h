@@ -80,10 +80,10 @@
 //
 //     lambda need_k - sum over w of max(0, (sum over u of mu_uw) - lambda s_w)
 //
-// They add mu_uw to the rent of each gap of F(w). What is left of lambda s_u,
-// less u's sum of mu_uw, they add to the rent of each gap of G(u). This is the
-// Lagrangian of these rows, with prices of the second ones at which it doesn't
-// pay to leave y_u open.
+// They add mu_uw to the rent of each gap of F(w). They add lambda s_u less u's
+// sum of mu_uw, if that is positive, to the rent of each gap of G(u). This is
+// the Lagrangian of these rows, with prices of the second ones at which it
+// doesn't pay to leave y_u open.
 //
 // Example. w of 100 bytes costs 5, and u of 100 bytes is made of it for 5. u is
 // read behind k, w isn't, and 100 bytes are too many at k. The gap of u alone

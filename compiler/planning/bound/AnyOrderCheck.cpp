@@ -80,9 +80,11 @@ private:
   /// The values and bytes around a moment.
   struct Around {
     Wide need = 0;
-    std::set<ValueId> touched;     // And sources that count with a carried one.
-    std::set<ValueId> there;       // Surely written before, and read behind.
-    std::map<ValueId, bool> mayGo; // Of these, and whether its loop is over.
+    std::set<ValueId> touched; // And sources that count with a carried one.
+    std::set<ValueId> there;   // Surely written before, and read behind.
+    /// Those of `there` that some execution may write again; true: the loop
+    /// that makes the value is over.
+    std::map<ValueId, bool> mayGo;
   };
   Around around(InstructionId k);
   std::vector<int> gapsAround(ValueId v, bool isPast, InstructionId k);
@@ -262,7 +264,7 @@ std::vector<int> Checker::gapsFrom(ValueId v, InstructionId k) {
   return out;
 }
 
-/// Of these, the ones up to the first reader that surely is behind k.
+/// The gaps of v from k's up to the first reader that surely is behind k.
 std::vector<int> Checker::gapsAround(ValueId v, bool isPast, InstructionId k) {
   if (isPast)
     return {-1};
@@ -345,8 +347,7 @@ absl::Status Checker::addInputs(const AnyOrderCertificate::InputMoment &at) {
   for (auto [v, rest] : left) {
     auto found = here.mayGo.find(v);
     if (found == here.mayGo.end())
-      sum = plus(sum,
-                 std::min<Wide>(0, rest)); // It is there at its bytes' price.
+      sum = plus(sum, std::min<Wide>(0, rest)); // Its bytes are paid for.
     else if (rest > 0)
       for (int gap : gapsAround(v, found->second, at.moment))
         rents[{v, gap}] = plus(rents[{v, gap}], rest);

@@ -49,7 +49,7 @@ private:
   bool isMade(ValueId v) const {
     return linear.madeAt[v] >= of.begin && linear.madeAt[v] < turn;
   }
-  /// A value that needn't be recomputed.
+  /// True if nothing has to recompute the value.
   bool isThere(ValueId v) const {
     return !isMade(v) || isChosen[v] || linear.recomputes[v].empty();
   }

@@ -25,15 +25,15 @@ class HostRoom {
 public:
   explicit HostRoom(const Problem &problem) : problem(problem) {}
 
-  /// Limits the moves of `choice`, if links cost `price` or more for a plan to
-  /// fit.
+  /// Limits the moves of `choice`, if links of this price were too cheap for a
+  /// plan to fit.
   void limit(SpaceChoice &choice, double price) const;
 
   /// True if a plan of `choice` is larger beside the device than permitted, and
   /// a limit is worth a try. From then on, links of that price are limited.
   bool isOver(const std::vector<int64_t> &peakBytes, const SpaceChoice &choice,
               double price);
-  /// True if a plan was.
+  /// True if some plan was that large.
   bool isFull() const { return tooCheap >= 0; }
 
   bool isOff = false; // Nothing is limited.

@@ -30,7 +30,8 @@ inline constexpr Knobs kAll[] = {
     {0.02, 2, true},  {0.5, 0, true},   {0.5, 2, true},   {0.5, 5, true},
     {2.0, 0, true},   {2.0, 2, true},   {8.0, 0, true},   {8.0, 2, true}};
 
-/// Where the host is full, from which a price that fills it is sought.
+/// A price that fills a host without room is sought from the better one of
+/// these.
 inline constexpr Knobs kNearFull[] = {{0.5, 2, false}, {0.5, 0, true}};
 
 /// Far from the bound, where the plan constructed by prices rarely fits.

@@ -9,7 +9,9 @@
 //     sketch ranks best (`moves/ModeLoads.h`), then changes stretches of
 //     updates, by halving.
 //   - *A price* for each second of a link, and *free bytes* for transfers in
-//     progress.
+//     progress. If the host can't hold what moves, a rule limits it
+//     (`HostRoom.h`), and plans without the rule are sought near the price that
+//     fills the host (`RefineKnobs.h`).
 //   - The device's plan with both (`moves/Projection.h`, `solve`), and its
 //     moves (`moves/Moves.h`).
 //

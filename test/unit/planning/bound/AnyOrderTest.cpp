@@ -250,16 +250,24 @@ TEST(AnyOrder, GapsOfOneValueAddUp) {
   EXPECT_EQ(checkAnyOrderCertificate(p, c), std::nullopt);
 }
 
+/// The checker's message about a certificate after a change.
+struct Verdict {
+  std::string operator()(void (*change)(AnyOrderCertificate &),
+                         const Problem &of) const {
+    AnyOrderCertificate c = good;
+    change(c);
+    return checkAnyOrderCertificate(of, c).value_or("none");
+  }
+  const AnyOrderCertificate &good;
+};
+
+void nothing(AnyOrderCertificate &) {}
+
 // Each is a proof that something makes wrong; the checker finds it.
 TEST(AnyOrder, PlantedFaults) {
   const Problem p = threeReads().p;
   const AnyOrderCertificate good = *proveAnyOrder(p);
-  auto verdict = [&](auto change, const Problem &of) {
-    AnyOrderCertificate c = good;
-    change(c);
-    return checkAnyOrderCertificate(of, c).value_or("none");
-  };
-  auto nothing = [](AnyOrderCertificate &) {};
+  const Verdict verdict{good};
   EXPECT_EQ(verdict(nothing, p), "none");
   // A use that a variant spares.
   Writer spares = threeReads();
@@ -346,7 +354,7 @@ TEST(AnyOrder, AnInputThatIsMadeOnce) {
   EXPECT_EQ(proveAnyOrder(w.p)->provenCost, baseCost(w.p) + 5);
 }
 
-// Two trips: the pair is of one trip, and pays in each of them.
+// Three trips: the pair is of one trip, and pays in each of them.
 TEST(AnyOrder, AnInputInALoopPaysInEachTrip) {
   Writer w = madeOfAnother();
   w.p.segments[0].trips = 3;
@@ -369,12 +377,7 @@ TEST(AnyOrder, AnInputInALoopPaysInEachTrip) {
 TEST(AnyOrder, PlantedFaultsOfInputs) {
   const Problem p = madeOfAnother().p;
   const AnyOrderCertificate good = *proveAnyOrder(p);
-  auto verdict = [&](auto change, const Problem &of) {
-    AnyOrderCertificate c = good;
-    change(c);
-    return checkAnyOrderCertificate(of, c).value_or("none");
-  };
-  auto nothing = [](AnyOrderCertificate &) {};
+  const Verdict verdict{good};
   EXPECT_EQ(verdict(nothing, p), "none");
   // A variant of u's maker spares w, and so does a recipe that only recomputes.
   const std::string pair = "certificate: 'v1', made of 'v0', at 'i3': ";

@@ -52,10 +52,10 @@ TEST(HostRoom, KeepsWhatTheHostCantHold) {
     SCOPED_TRACE(part);
     const std::vector<char> stays = stayingValues(p, choice, peak / part);
     ASSERT_EQ(stays.size(), p.values.size());
-    int64_t forward = 0; // What stays was made before the turn.
+    int64_t kept = 0;
     for (size_t v = 0; v < stays.size(); ++v)
-      forward += stays[v] ? p.values[v].bytes : 0;
-    EXPECT_GT(forward, 0);
+      kept += stays[v] ? p.values[v].bytes : 0;
+    EXPECT_GT(kept, 0);
     all.push_back(bytesThatGo(p, stays));
   }
   // With more room, more goes.
