@@ -8,7 +8,8 @@
 //     tmc: note: did you mean '--budget'?
 //
 // `--messages=json` counts wherever it stands, so that a mistake before it is
-// reported as JSON, too.
+// reported as JSON, too. `--config FILE` gives flags, and the words that aren't
+// flags (runtime/step/ConfigFile.h); what the command line has itself wins.
 
 #ifndef TMC_TOOLS_COMMANDLINE_H
 #define TMC_TOOLS_COMMANDLINE_H
@@ -18,6 +19,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tmc {
 
@@ -26,6 +28,7 @@ struct Command {
   const char *words; // After its name: "MODEL [flags]".
   size_t wordCount;  // Words that aren't flags.
   const char *summary;
+  const char *table = nullptr; // Of --config's file; null: it takes none.
 };
 
 struct Program {
@@ -33,10 +36,18 @@ struct Program {
   llvm::ArrayRef<Command> commands;
 };
 
-/// Parses the command line. Returns the exit code to end with at once, help and
-/// mistakes having been dealt with, or nothing if a command is to be run.
-std::optional<int> parseCommandLine(int argc, char **argv,
+/// Parses the command line `words`, the program's name first. The flags of
+/// --config are among them afterwards. Returns the exit code to end with at
+/// once, help and mistakes having been dealt with, or nothing if a command is
+/// to be run.
+std::optional<int> parseCommandLine(std::vector<std::string> &words,
                                     const Program &program);
+
+/// The text of a file for --config that says what `words`, a parsed command
+/// line, say, but for `--config` itself and the flags named in `without`.
+std::string configText(llvm::ArrayRef<std::string> words,
+                       const Program &program,
+                       llvm::ArrayRef<llvm::StringRef> without);
 
 } // namespace tmc
 

@@ -164,7 +164,7 @@ ROOMS = {
     "compiler/planning/laboratory": ["compiler/planning/model", "compiler/planning/pack",
                                      "compiler/planning/search", "compiler/planning/moves",
                                      "compiler/planning/peers", "compiler/support",
-                                     "runtime/step/JsonReader.h"],
+                                     "runtime/kernels", "runtime/step/JsonReader.h"],
     "compiler/target": ["compiler/support", "runtime/kernels"],
     "dialects": ["compiler/target", "compiler/support", "runtime/kernels"],
     # What operators mean is said once; a format knows that, and no other format.

@@ -188,6 +188,12 @@ struct ModelFlags {
       cl::desc("copy the values of --weights into DIR (default: DIR records "
                "where they are)"),
       cl::sub(compile), cl::cat(category)};
+  cl::opt<std::string> config{
+      "config", cl::value_desc("FILE"),
+      cl::desc(
+          "flags from the table [compile] of a TOML file; those given here "
+          "win"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> output{"o", cl::value_desc("DIR"),
                               cl::desc("output directory (default: the "
                                        "model's name)"),
@@ -502,6 +508,10 @@ Expected<CompileOptions> ModelFlags::read() {
   return options;
 }
 
+/// Flags of a compilation that say nothing of the step.
+constexpr llvm::StringRef kNotInConfig[] = {
+    "o", "force", "messages", "MD", "MF", "MT", "no-cache", "plant-defect"};
+
 int finish(const Expected<void> &done) {
   if (done)
     return 0;
@@ -560,11 +570,11 @@ int main(int argc, char **argv) {
       cl::cat(flags.category)};
   const Command commands[] = {
       {&flags.compile, "MODEL [flags]", 1,
-       "compile a model into a training step that fits"},
+       "compile a model into a training step that fits", "compile"},
       {&flags.plan, "MODEL [flags]", 1,
-       "say whether and how a step fits; no weights, no code"},
+       "say whether and how a step fits; no weights, no code", "compile"},
       {&flags.explain, "DIR|MODEL [flags]", 1,
-       "say why each tensor was kept or recomputed"},
+       "say why each tensor was kept or recomputed", "compile"},
       {&verify.command, "DIR [flags]", 1,
        "run a compiled step against the reference interpreter"},
       {&doctor, "", 0, "say what is missing on this machine, and the fix"},
@@ -578,7 +588,8 @@ int main(int argc, char **argv) {
       "for example: tmc compile model.onnx --budget 12GiB -o step\n"
       "'tmc COMMAND --help' lists its flags\n",
       commands};
-  if (std::optional<int> code = parseCommandLine(argc, argv, program))
+  std::vector<std::string> words(argv, argv + argc);
+  if (std::optional<int> code = parseCommandLine(words, program))
     return *code;
   if (messages != "text" && messages != "json")
     return finish(
@@ -594,6 +605,10 @@ int main(int argc, char **argv) {
   Expected<CompileOptions> options = flags.read();
   if (!options)
     return finish(std::move(options.failure()));
+  options->command = words;
+  options->command[0] = program.name;
+  if (flags.compile)
+    options->config = configText(words, program, kNotInConfig);
   return guarded([&] {
     if (flags.explain)
       return finish(explainPlan(*options, flags.tensor));

@@ -595,6 +595,10 @@ private:
        << ", .unconstrainedSeconds = "
        << llvm::format("%.6g", options.unconstrainedSeconds)
        << ",\n             .recomputedOps = " << plan.recomputedOps << "},\n"
+       << "    .origin = {.version = " << cppString(options.version)
+       << ", .target = " << cppString(options.target)
+       << ",\n               .model = " << cppString(options.modelFingerprint)
+       << ", .plan = " << cppString(options.planFingerprint) << "},\n"
        << adapterFields()
        << "    .createKernels = [] { return static_cast<void *>(new "
           "Kernels); },\n"

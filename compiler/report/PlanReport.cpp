@@ -244,6 +244,18 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
                       {"sha256", file->sha256}};
 }
 
+/// Who made the plan of which model.
+static json::Object madeJson(const Provenance &made) {
+  json::Array command;
+  for (const std::string &word : made.command)
+    command.push_back(word);
+  return json::Object{{"version", made.version},
+                      {"command", std::move(command)},
+                      {"date", nameOrNull(made.date)},
+                      {"model_fingerprint", nameOrNull(made.model)},
+                      {"plan_fingerprint", nameOrNull(made.plan)}};
+}
+
 StepLimits tmc::stepLimits(const Planned &planned) {
   const PriceSum &prices = planned.trace.prices;
   if (prices.most < prices.least || prices.most <= 0)
@@ -264,6 +276,7 @@ std::string tmc::planJson(const Planned &planned) {
   return jsonText(
       json::Object{
           {"schema", kPlanSchema},
+          {"made", madeJson(planned.made)},
           {"model", planned.model},
           {"target", planned.target},
           {"compiled_for", planned.compiledFor},

@@ -113,6 +113,17 @@ struct PlanFigures {
   bool isBoundByOrder() const;
 };
 
+/// Tells one plan from another. Fingerprints are hexadecimal digits of hashes.
+struct Provenance {
+  std::string version;              // Of tmc.
+  std::vector<std::string> command; // As it was given, with the program's name.
+  std::string date;                 // "2026-11-30T07:04:13Z"; empty: unknown.
+  /// Of the forward function, as it was read: its ops, their types and names.
+  std::string model;
+  /// Of the plan's trace: what runs when, and where each buffer is.
+  std::string plan;
+};
+
 struct Planned {
   std::string model, target; // Their names.
   std::string compiledFor;   // "cpu:v4": Target::compiledFor.
@@ -127,6 +138,7 @@ struct Planned {
   /// plan.
   std::string library, identity;
   const AlgorithmFile *algorithms = nullptr; // For products; null: none.
+  Provenance made;
 };
 
 /// The seconds between which a step should lie, given the certainty of its

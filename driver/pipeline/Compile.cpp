@@ -35,6 +35,9 @@ static EmitOptions emitOptions(const Compiled &compiled) {
   emit.fileDirectory = options.fileDirectory;
   emit.algorithms = compiled.forward->table();
   emit.adapter = compiled.forward->adapter;
+  emit.version = TMC_VERSION;
+  emit.modelFingerprint = compiled.forward->fingerprint;
+  emit.planFingerprint = planFingerprint(compiled);
   mem::ProgramOp program = *compiled.module().getOps<mem::ProgramOp>().begin();
   emit.entrySeconds = predictedSeconds(compiled.step().trace, program);
   return emit;
@@ -89,6 +92,8 @@ static Expected<void> writeFiles(const Compiled &compiled,
        identityComment(step.interface.identity) + compiled.step().shaped},
       {"report.html", planHtml(plannedOf(compiled), knownCurve(compiled))},
       {"plan-trace.json", planTraceJson(compiled.step().trace)}};
+  if (!options.config.empty())
+    files.push_back({"config.toml", options.config});
   if (!options.snapshot.empty())
     files.push_back({llvm::sys::path::filename(options.snapshot).str(),
                      memorySnapshot(compiled.step().trace)});

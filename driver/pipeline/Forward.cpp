@@ -1,6 +1,7 @@
 #include "driver/pipeline/Forward.h"
 
 #include "compiler/emit/Emit.h"
+#include "compiler/emit/StepInterface.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Batch.h"
 #include "dialects/train/Train.h"
@@ -210,6 +211,14 @@ ModelFacts Forward::facts() const {
           weights ? weights->codes : std::string()};
 }
 
+/// A hash of the text of `module`, without the lines of the user's files.
+static std::string hashOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, OpPrintingFlags().enableDebugInfo(false).useLocalScope());
+  return identityOf({text});
+}
+
 Expected<Forward> tmc::readModel(const CompileOptions &options,
                                  std::vector<std::string> &warnings) {
   Expected<Target> device = targetOf(options);
@@ -242,6 +251,7 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
   forward.values = valuesOf(function);
   forward.samples = train::markUncut(function);
   module->walk([&](Operation *) { ++forward.ops; });
+  forward.fingerprint = hashOf(*module);
   llvm::raw_string_ostream os(forward.bytecode);
   // Fails only for a requested format version; none is requested.
   (void)writeBytecodeToFile(*module, os);

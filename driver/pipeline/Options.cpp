@@ -1,13 +1,13 @@
 #include "driver/pipeline/Options.h"
 
 #include "driver/pipeline/Config.h"
+#include "driver/pipeline/Messages.h"
 #include "frontends/SafeFile.h"
+#include "runtime/kernels/Sizes.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <array>
-#include <cmath>
-#include <cstdlib>
 
 using namespace tmc;
 
@@ -35,41 +35,13 @@ bool tmc::wantsWeights(const CompileOptions &options) {
 }
 
 Expected<int64_t> tmc::parseSize(const std::string &text) {
-  struct Unit {
-    const char *name;
-    double bytes;
-  };
-  static constexpr Unit kUnits[] = {{"", 1},
-                                    {"B", 1},
-                                    {"KiB", 1024.},
-                                    {"MiB", 1048576.},
-                                    {"KB", 1e3},
-                                    {"MB", 1e6},
-                                    {"GiB", 1073741824.},
-                                    {"GB", 1e9},
-                                    {"TB", 1e12},
-                                    {"TiB", 1099511627776.}};
-  auto bad = [&](const char *why) {
-    return Failure::usage("'" + text + "' is no size: " + why)
+  const SizeText size = readSize(text);
+  if (size.fault)
+    return Failure::usage("'" + text + "' is no size: " + size.fault)
         .note("write bytes, or a number with KiB, MiB, GiB (or KB, MB, GB)");
-  };
-  const char *begin = text.c_str();
-  char *end = nullptr;
-  double number = std::strtod(begin, &end);
-  if (end == begin || !std::isfinite(number))
-    return bad("it doesn't begin with a number");
-  if (number < 0 || std::signbit(number))
-    return bad("it is negative");
-  while (*end == ' ')
-    ++end;
-  for (const Unit &unit : kUnits)
-    if (std::string(end) == unit.name) {
-      double bytes = std::floor(number * unit.bytes);
-      if (bytes > 0x1p62)
-        return bad("it is over 2^62 bytes");
-      return int64_t(bytes);
-    }
-  return bad("its unit is unknown");
+  if (!size.note.empty())
+    note(size.note);
+  return size.bytes;
 }
 
 Expected<Target> tmc::targetOf(const CompileOptions &options) {

@@ -56,6 +56,8 @@ enum class NarrowCopies {
 
 struct CompileOptions {
   std::string model; // Path of the model file: ONNX, or IR (.mlir).
+  std::vector<std::string> command; // The words of the command line, for plans.
+  std::string config; // The same as a file for --config; empty: write none.
   /// None: the memory of the target.
   PerSpace<std::optional<int64_t>> budgetBytes;
   std::string target = "cpu";
@@ -113,9 +115,8 @@ struct CompileOptions {
 /// True if an output directory with the model's values will be written.
 bool wantsWeights(const CompileOptions &options);
 
-/// A size as people write it: bytes, or KiB/MiB/GiB/TiB (binary) or
-/// KB/MB/GB/TB (decimal), fractions allowed. Fails on anything else, on
-/// negative sizes and on those over 2^62.
+/// A size as runtime/kernels/Sizes.h reads it. A note says what a unit of one
+/// letter means.
 Expected<int64_t> parseSize(const std::string &text);
 
 /// The target named by `--target`. Fails on an unknown name and lists the known

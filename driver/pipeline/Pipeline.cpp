@@ -1,6 +1,27 @@
 #include "driver/pipeline/Pipeline.h"
 
+#include "compiler/emit/StepInterface.h"
+#include "driver/pipeline/Config.h"
+
+#include <ctime>
+
 using namespace tmc;
+
+/// The time in UTC, by ISO 8601.
+static std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm parts;
+  char text[32];
+  if (!gmtime_r(&seconds, &parts) ||
+      !std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+    return "";
+  return text;
+}
+
+std::string tmc::planFingerprint(const Compiled &compiled) {
+  const PlanTrace &trace = compiled.step().trace;
+  return trace.launches.empty() ? "" : identityOf({planTraceJson(trace)});
+}
 
 Planned tmc::plannedOf(const Compiled &compiled) {
   const Forward &forward = *compiled.forward;
@@ -22,7 +43,9 @@ Planned tmc::plannedOf(const Compiled &compiled) {
           weights ? weights->totalBytes - weights->copiedBytes(copies) : 0,
           /*library=*/"",
           /*identity=*/"",
-          forward.table()};
+          forward.table(),
+          {TMC_VERSION, options.command, now(), forward.fingerprint,
+           planFingerprint(compiled)}};
 }
 
 /// The candidate of pinned levers.

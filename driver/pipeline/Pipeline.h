@@ -46,6 +46,9 @@ Compiled compileTo(const CompileOptions &options, Phase last);
 /// The data that reports show; refers to `compiled`, which has a candidate.
 Planned plannedOf(const Compiled &compiled);
 
+/// A hash of the plan's trace (Provenance::plan); empty: there is no plan.
+std::string planFingerprint(const Compiled &compiled);
+
 } // namespace tmc
 
 #endif // TMC_DRIVER_PIPELINE_PIPELINE_H

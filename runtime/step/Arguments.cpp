@@ -2,7 +2,9 @@
 
 #include "runtime/step/Arguments.h"
 
+#include "runtime/kernels/Sizes.h"
 #include "runtime/step/BaseFile.h"
+#include "runtime/step/ConfigFile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +47,10 @@ constexpr Flag kFlags[] = {
     {"--adapter", "DIR", "start from an adapter of PEFT (--lora)"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},
+    {"--keep", "N",
+     "keep the newest N of them, in DIR/step-000100 and so on,\n"
+     "                          and in DIR/best the one with the least loss "
+     "of --eval"},
     {"--save-weights", "[=TYPE]",
      "with each checkpoint, the model in\n"
      "                          DIR/model.safetensors, as it is, or in "
@@ -59,6 +65,9 @@ constexpr Flag kFlags[] = {
      "(--base)"},
     {"--resume", "DIR", "go on from a checkpoint"},
     {"--log", "FILE", "write one JSON object per step (--resume: append)"},
+    {"--config", "FILE",
+     "flags from the table [train] of a TOML file; those given\n"
+     "                          here win"},
     {"--threads", "N", "threads (default: one per core)"},
     {"--seed", "N", "seed of dropout and other draws (default 0)"},
     {"--poison", nullptr, "overwrite each buffer at its death (a check)"},
@@ -120,21 +129,9 @@ Status wholeNumber(const std::string &flag, const std::string &text,
 /// Parses "2GB", "500MiB", "1.5GB" or "4096" as bytes.
 Status byteNumber(const std::string &flag, const std::string &text,
                   double &value) {
-  char *end = nullptr;
-  value = text.empty() ? 0 : std::strtod(text.c_str(), &end);
-  const std::string unit = end ? end : "?";
-  double scale = 0;
-  if (unit.empty() || unit == "B")
-    scale = 1;
-  for (int power = 1; power <= 4; ++power) {
-    const std::string letter(1, "KMGT"[power - 1]);
-    if (unit == letter + "B")
-      scale = std::pow(1000, power);
-    if (unit == letter + "iB")
-      scale = std::pow(1024, power);
-  }
-  value *= scale;
-  return value > 0 && value < 1e18
+  const SizeText size = readSize(text);
+  value = double(size.bytes);
+  return !size.fault && size.bytes > 0
              ? Status::ok()
              : usage(flag + " takes a size such as 2GB or 500MiB, not '" +
                      text + "'");
@@ -187,7 +184,8 @@ Status setFlag(const std::string &name, const std::string &value,
   uint64_t number = 0;
   if (name == "--steps" || name == "--save-every" || name == "--threads" ||
       name == "--host-threads" || name == "--seed" || name == "--epochs" ||
-      name == "--shuffle" || name == "--pad-id" || name == "--eval-every")
+      name == "--shuffle" || name == "--pad-id" || name == "--eval-every" ||
+      name == "--keep")
     if (Status s = wholeNumber(name, value, number); !s)
       return s;
   if (isDataFlag(name))
@@ -198,6 +196,11 @@ Status setFlag(const std::string &name, const std::string &value,
     parsed.steps = int64_t(number);
   } else if (name == "--save-every") {
     parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
+  } else if (name == "--keep") {
+    if (number < 1 || number > uint64_t(INT32_MAX))
+      return usage("--keep takes a number from 1 to " +
+                   std::to_string(INT32_MAX) + ", not '" + value + "'");
+    parsed.keep = int64_t(number);
   } else if (name == "--threads" || name == "--host-threads") {
     if (number < 1 || number > 1024)
       return usage(name + " takes a number from 1 to 1024, not '" + value +
@@ -302,6 +305,8 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
     return usage("--data is missing");
   if (parsed.saveEvery && parsed.save.empty() && parsed.saveAdapter.empty())
     return usage("--save-every needs --save");
+  if (parsed.keep && parsed.save.empty())
+    return usage("--keep needs --save");
   if (parsed.evaluateEvery && parsed.evaluation.empty())
     return usage("--eval-every needs --eval");
   if (parsed.saveWeights && parsed.save.empty())
@@ -321,8 +326,71 @@ StepValueKinds StepValueKinds::of(const StepProgram &program) {
   return kinds;
 }
 
-Status parseArguments(const std::vector<std::string> &arguments,
-                      Arguments &parsed, const StepValueKinds &kinds) {
+/// The row of a flag; null: there is none.
+static const Flag *findFlag(const std::string &name) {
+  for (const Flag &known : kFlags)
+    if (name == known.name)
+      return &known;
+  return nullptr;
+}
+
+/// The words that a key of --config's file stands for.
+static Status addWords(const ConfigFlag &key, std::vector<std::string> &words) {
+  const Flag *flag = findFlag("--" + key.name);
+  const bool isSwitch = key.kind == ConfigFlag::Switch;
+  // Others are refused as those of a command line are.
+  if (flag) {
+    const bool isOptional = flag->value && flag->value[0] == '[';
+    if (isSwitch ? flag->value && !isOptional : !flag->value)
+      return usage(key.name + (isSwitch ? " takes a value, not true or false"
+                                        : " is true or false"));
+    const bool isList = key.name == "data" || key.name == "eval";
+    if (!isList && key.values.size() > 1)
+      return usage(key.name + " takes one value, not an array");
+    if (key.name == "config")
+      return usage("a file of flags can't name another one");
+  }
+  for (std::string &word : key.words())
+    words.push_back(std::move(word));
+  return Status::ok();
+}
+
+/// Adds the flags of --config that `arguments` doesn't have itself, before
+/// those that it has.
+static Status addConfig(std::vector<std::string> &arguments) {
+  std::string path;
+  std::vector<std::string> given;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    const bool isInline = name.size() < arguments[i].size();
+    const Flag *flag = findFlag(name);
+    if (!flag)
+      continue;
+    given.push_back(name);
+    const bool isNext = flag->value && flag->value[0] != '[' && !isInline;
+    if (isNext && ++i == arguments.size())
+      break;
+    if (name == "--config")
+      path = isInline ? arguments[i].substr(name.size() + 1) : arguments[i];
+  }
+  if (path.empty())
+    return Status::ok();
+  ConfigTable table;
+  if (Status s = readConfig(path, "train", table); !s)
+    return s;
+  std::vector<std::string> words;
+  for (const ConfigFlag &key : table.flags)
+    if (std::find(given.begin(), given.end(), "--" + key.name) == given.end())
+      if (Status s = addWords(key, words); !s)
+        return {s.code(), "'" + path + "': " + s.message()};
+  arguments.insert(arguments.begin(), words.begin(), words.end());
+  return Status::ok();
+}
+
+Status parseArguments(std::vector<std::string> arguments, Arguments &parsed,
+                      const StepValueKinds &kinds) {
+  if (Status s = addConfig(arguments); !s)
+    return s;
   GivenFlags given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string name = arguments[i], value;
@@ -333,10 +401,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
       name.resize(equals);
       inlineValue = true;
     }
-    const Flag *flag = nullptr;
-    for (const Flag &known : kFlags)
-      if (name == known.name)
-        flag = &known;
+    const Flag *flag = findFlag(name);
     if (!flag) {
       if (name.empty() || name[0] != '-')
         return usage("'" + name + "' isn't a flag; data is given by --data");

@@ -34,6 +34,7 @@ struct Arguments {
   std::string adapter, saveAdapter; // folders; "": not requested
   std::string saveBase;             // a folder; "": not requested
   int64_t saveEvery = 0;            // steps; 0: at the end only
+  int64_t keep = 0;                 // checkpoints; 0: one, replaced
   bool saveWeights = false;         // beside each checkpoint: the weights
   std::optional<DType> weightsType; // none: as the step keeps them
   int threads = 0;
@@ -57,9 +58,10 @@ struct StepValueKinds {
   static StepValueKinds of(const StepProgram &program);
 };
 
-/// Parses the arguments after the program's name. Every error is Code::Usage.
-Status parseArguments(const std::vector<std::string> &arguments,
-                      Arguments &parsed, const StepValueKinds &kinds = {});
+/// Parses the arguments after the program's name, and those of --config. Every
+/// error is Code::Usage, but for those of a file that can't be read.
+Status parseArguments(std::vector<std::string> arguments, Arguments &parsed,
+                      const StepValueKinds &kinds = {});
 
 /// The text of --help for the trainer of `step`; `program` is the name in its
 /// usage line.

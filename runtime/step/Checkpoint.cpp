@@ -37,6 +37,8 @@ constexpr const char *kBaseKey = "base";
 /// The samples of an epoch, and the seed of a random order.
 constexpr const char *kSamplesKey = "data_samples";
 constexpr const char *kShuffleKey = "data_shuffle";
+/// The loss of the evaluation that a checkpoint was saved for.
+constexpr const char *kLossKey = "eval_loss";
 
 /// The largest count of steps or batches in a checkpoint: no run takes as many,
 /// and a double is exact up to here.
@@ -324,7 +326,7 @@ Status values::checkSum(const SafetensorsFile &file) {
   return sum.digits() == of(kSumKey) ? Status::ok() : damaged();
 }
 
-Status Step::save(const std::string &directory, const DataOrder &order) {
+Status Step::save(const std::string &directory, const RunNotes &notes) {
   if (!lost_)
     return lost_;
   if (!checkParams(program_, given_))
@@ -343,10 +345,15 @@ Status Step::save(const std::string &directory, const DataOrder &order) {
                        {"step", std::to_string(steps_)},
                        {"seed", std::to_string(options_.seed)},
                        {"data_position", std::to_string(batches_)}};
-  if (order.samples)
-    contents.metadata[kSamplesKey] = std::to_string(order.samples);
-  if (order.shuffle)
-    contents.metadata[kShuffleKey] = std::to_string(*order.shuffle);
+  if (notes.samples)
+    contents.metadata[kSamplesKey] = std::to_string(notes.samples);
+  if (notes.shuffle)
+    contents.metadata[kShuffleKey] = std::to_string(*notes.shuffle);
+  if (notes.evaluationLoss) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.17g", *notes.evaluationLoss);
+    contents.metadata[kLossKey] = text;
+  }
   if (program_.skipsNonFinite)
     contents.metadata["skipped_steps"] = std::to_string(skipped_);
   if (!base.empty())
@@ -517,8 +524,25 @@ Status Step::saveWeights(const std::string &directory,
   return writeFile(homes(), directory, kModelFile, contents);
 }
 
+/// The loss of an evaluation in the notes of a checkpoint.
+static std::optional<double> lossIn(const SafetensorsFile &file) {
+  const auto found = file.metadata().find(kLossKey);
+  if (found == file.metadata().end() || found->second.empty())
+    return std::nullopt;
+  char *end;
+  const double loss = std::strtod(found->second.c_str(), &end);
+  return *end || !std::isfinite(loss) ? std::nullopt : std::optional(loss);
+}
+
+std::optional<double> evaluationLossIn(const std::string &directory) {
+  SafetensorsFile file;
+  return SafetensorsFile::open(directory + "/" + kCheckpointFile, file)
+             ? lossIn(file)
+             : std::nullopt;
+}
+
 Status Step::resume(const std::string &directory, const std::string &beside,
-                    DataOrder *order) {
+                    RunNotes *notes) {
   SafetensorsFile file;
   const std::string path = directory + "/" + kCheckpointFile;
   if (Status s = SafetensorsFile::open(path, file); !s)
@@ -596,11 +620,12 @@ Status Step::resume(const std::string &directory, const std::string &beside,
   steps_ = int64_t(step);
   batches_ = int64_t(batches);
   skipped_ = int64_t(skipped);
-  if (order) {
-    order->samples = int64_t(samples);
-    order->shuffle = std::nullopt;
+  if (notes) {
+    notes->samples = int64_t(samples);
+    notes->shuffle = std::nullopt;
     if (isShuffled)
-      order->shuffle = shuffle;
+      notes->shuffle = shuffle;
+    notes->evaluationLoss = lossIn(file);
   }
   options_.seed = seed;
   return finishValues();

@@ -37,7 +37,7 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 10;
+constexpr int32_t kProgramVersion = 11;
 
 constexpr int kMaxRank = 8;
 
@@ -197,6 +197,12 @@ struct PlanSummary {
   int64_t recomputedOps = -1;
 };
 
+/// The compilation, for the trainer's log.
+struct StepOrigin {
+  const char *version = "", *target = ""; // of tmc; "cpu:v4"
+  const char *model = "", *plan = "";     // fingerprints, in digits
+};
+
 struct StepProgram {
   int32_t version; // kProgramVersion
   Backend backend;
@@ -233,6 +239,7 @@ struct StepProgram {
   int64_t samplesPerStep;
   int64_t tokensPerStep;
   PlanSummary plan;
+  StepOrigin origin;
   /// adapter_config.json of its adapters; "": it has none. Names that begin
   /// with prefixInModel begin with prefixInFile in the files of an adapter.
   const char *adapterConfig = "";

@@ -51,10 +51,12 @@ struct StepOptions {
   SwapFileOptions file;
 };
 
-/// The samples of the data behind a position, for checkpoints.
-struct DataOrder {
+/// Facts of a run that its checkpoints keep: the samples of the data behind
+/// their position, and the loss of an evaluation.
+struct RunNotes {
   int64_t samples = 0;             // of an epoch; 0: unknown
   std::optional<uint64_t> shuffle; // the seed; none: the order of the files
+  std::optional<double> evaluationLoss;
 };
 
 struct StepStatistics {
@@ -108,7 +110,7 @@ public:
   /// checksum. Of the latter parameters, the base, it has names and samples. If
   /// a tensor is finite in the existing file but not in the step, fails with
   /// Code::BadInput and touches no file.
-  Status save(const std::string &directory, const DataOrder &order = {});
+  Status save(const std::string &directory, const RunNotes &notes = {});
   /// Writes the model to `directory`/model.safetensors: parameters and states
   /// under all their names, floats in `type` (F32, BF16 or F16), rounded to
   /// nearest, or in the step's types. Adds the tensors of the file `beside`
@@ -120,9 +122,9 @@ public:
                      const std::string &beside = "");
   /// Goes on from a checkpoint. Parameters that aren't trained keep their
   /// values or come from the file `beside`; fails if a checkpoint of another
-  /// base was written. `order`, if it isn't null, gets the order of the data.
+  /// base was written. `notes`, if it isn't null, gets what the run kept.
   Status resume(const std::string &directory, const std::string &beside = "",
-                DataOrder *order = nullptr);
+                RunNotes *notes = nullptr);
 
   /// The number of batches run, including those of resumed runs: the position
   /// in the data.
@@ -189,6 +191,9 @@ Status checkValues(const Step &step);
 
 /// The error of an index that a kernel found outside its range.
 Status faultOf(const IndexFault &fault);
+
+/// The loss in the notes of the checkpoint in `directory`; none: it has none.
+std::optional<double> evaluationLossIn(const std::string &directory);
 
 /// The file of a checkpoint directory.
 constexpr const char *kCheckpointFile = "checkpoint.safetensors";

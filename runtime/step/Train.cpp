@@ -14,8 +14,10 @@
 #include "runtime/step/Data.h"
 #include "runtime/step/Identity.h"
 #include "runtime/step/Json.h"
+#include "runtime/step/KeptCheckpoints.h"
 #include "runtime/step/Processor.h"
 #include "runtime/step/Step.h"
+#include "runtime/step/TrainLog.h"
 #include "runtime/step/Values.h"
 #include "runtime/step/WeightsRecord.h"
 
@@ -48,15 +50,6 @@ void onSignal(int signal) {
 int report(const Status &status) {
   std::fprintf(stderr, "error: %s\n", visible(status.message()).c_str());
   return static_cast<int>(status.code());
-}
-
-/// A number in JSON; null if it isn't finite.
-std::string jsonNumber(double value) {
-  if (!std::isfinite(value))
-    return "null";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
 }
 
 /// The folder of the program; "": unknown.
@@ -115,35 +108,6 @@ Status checkPlace(const std::string &directory) {
   return Status::ok();
 }
 
-/// The open file of --log, or none.
-class Log {
-public:
-  ~Log() {
-    if (file_)
-      std::fclose(file_);
-  }
-  Status open(const std::string &path, bool append) {
-    path_ = path;
-    file_ = std::fopen(path.c_str(), append ? "ae" : "we");
-    return file_ ? Status::ok() : failed("open");
-  }
-  Status line(const std::string &text) {
-    if (!file_)
-      return Status::ok();
-    if (std::fputs(text.c_str(), file_) < 0 || std::fflush(file_))
-      return failed("write");
-    return Status::ok();
-  }
-
-private:
-  Status failed(const char *what) {
-    return {Code::World, std::string("can't ") + what + " '" + path_ +
-                             "': " + std::strerror(errno)};
-  }
-  std::FILE *file_ = nullptr;
-  std::string path_;
-};
-
 /// "  scale 65536", or a text that the step was skipped.
 std::string scaleText(const StepStatistics &stats, bool isSkipped) {
   char text[80];
@@ -158,30 +122,22 @@ std::string saturationText(int64_t count) {
   return count > 0 ? "  " + std::to_string(count) + " saturated" : "";
 }
 
-/// "arena_bytes" and "high_water_bytes" of each space; those beside the device
-/// have the space's name before them.
-std::string spacesText(const StepStatistics &stats) {
-  std::string text;
-  for (const SpaceInfo &space : kSpaces) {
-    const std::string key =
-        onDevice(space.kind) ? ",\"" : std::string(",\"") + space.name + "_";
-    const int64_t arena = stats.arenaBytes[space.kind];
-    if (!onDevice(space.kind) && arena == 0)
-      continue;
-    text += key + "arena_bytes\":" + std::to_string(arena);
-    if (space.hasAddresses)
-      text += key + "high_water_bytes\":" +
-              std::to_string(stats.highWaterBytes[space.kind]);
-  }
-  return text;
+/// The seconds since `start`.
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 struct Trainer {
   const Arguments &arguments;
-  std::unique_ptr<Step> step;
-  DataReader data, evaluation;
-  Log log;
-  int warnings = 0; // about losses and norms that aren't finite
+  const std::vector<std::string> &command;
+  std::unique_ptr<Step> step = nullptr;
+  DataReader data = {}, evaluation = {};
+  TrainLog log = {};
+  KeptCheckpoints kept{arguments.save, arguments.keep};
+  double bestLoss = INFINITY; // of evaluations
+  bool trained = false;       // a step was taken
+  int warnings = 0;           // about losses and norms that aren't finite
 
   Status start() {
     StepOptions options;
@@ -223,6 +179,9 @@ struct Trainer {
       if (!place.empty())
         if (Status s = checkPlace(place); !s)
           return s;
+    const bool resumes = !arguments.resume.empty();
+    if (Status s = kept.start(resumes); !s)
+      return s;
     if (arguments.saveWeights)
       if (Status s = values::checkSaved(program); !s)
         return s;
@@ -244,9 +203,11 @@ struct Trainer {
     }
     if (Status s = writeBase(); !s)
       return s;
+    if (const std::string best = kept.bestPlace(); resumes && !best.empty())
+      bestLoss = evaluationLossIn(best).value_or(INFINITY);
     return arguments.log.empty()
                ? Status::ok()
-               : log.open(arguments.log, !arguments.resume.empty());
+               : log.open(arguments.log, resumes, *step, command);
   }
 
   /// Parameters that aren't trained aren't in the checkpoint.
@@ -256,20 +217,23 @@ struct Trainer {
     if (isGiven)
       if (Status s = baseValues(); !s)
         return s;
-    DataOrder order;
+    RunNotes notes;
     const std::string beside = isGiven             ? besideGiven()
                                : checkOwn(shipped) ? shipped
                                                    : "";
-    if (Status s = step->resume(arguments.resume, beside, &order); !s)
+    const std::string place = KeptCheckpoints::newestIn(arguments.resume);
+    if (Status s = step->resume(place, beside, &notes); !s)
       return s;
-    if (order.samples && order.samples != data.samples())
+    if (place != arguments.resume && !arguments.quiet)
+      std::printf("resuming from '%s'\n", visible(place).c_str());
+    if (notes.samples && notes.samples != data.samples())
       std::fprintf(stderr,
                    "warning: the checkpoint is of data with %lld samples, and "
                    "this has %lld: its position is of another epoch\n",
-                   static_cast<long long>(order.samples),
+                   static_cast<long long>(notes.samples),
                    static_cast<long long>(data.samples()));
     data.setPosition(step->batches());
-    return data.setShuffle(order.shuffle);
+    return data.setShuffle(notes.shuffle);
   }
 
   /// Finds the number of steps to take now, and prints what an epoch is.
@@ -337,12 +301,26 @@ struct Trainer {
         return s;
     if (arguments.save.empty())
       return Status::ok();
-    const DataOrder order{data.samples(), data.shuffle()};
-    if (Status s = step->save(arguments.save, order);
-        !s || !arguments.saveWeights)
+    if (Status s = saveIn(kept.placeOf(step->steps())); !s)
       return s;
-    return step->saveWeights(arguments.save, arguments.weightsType,
-                             unusedIn(ownFolder()));
+    return kept.prune();
+  }
+
+  /// Writes a checkpoint, and the weights if they are asked for. `loss`: of the
+  /// evaluation that it is saved for.
+  Status saveIn(const std::string &place,
+                std::optional<double> loss = std::nullopt) {
+    const auto start = std::chrono::steady_clock::now();
+    if (Status s =
+            step->save(place, RunNotes{data.samples(), data.shuffle(), loss});
+        !s)
+      return s;
+    if (arguments.saveWeights)
+      if (Status s = step->saveWeights(place, arguments.weightsType,
+                                       unusedIn(ownFolder()));
+          !s)
+        return s;
+    return log.saved(step->steps(), place, secondsSince(start));
   }
 
   /// Gives the next batch of a reader to the step.
@@ -377,18 +355,19 @@ struct Trainer {
     if (!weight)
       return {Code::BadInput, "--eval: no label of the data counts"};
     const double loss = sum / double(weight);
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
+    const double seconds = secondsSince(start);
+    const bool isBest = loss < bestLoss;
     if (!arguments.quiet)
       std::printf("eval loss %.6f after step %lld, %lld samples, %.3f s\n",
                   loss, static_cast<long long>(step->steps()),
                   static_cast<long long>(evaluation.samples()), seconds);
-    return log.line(
-        "{\"kind\":\"eval\",\"step\":" + std::to_string(step->steps()) +
-        ",\"eval_loss\":" + jsonNumber(loss) +
-        ",\"eval_samples\":" + std::to_string(evaluation.samples()) +
-        ",\"eval_seconds\":" + jsonNumber(seconds) + "}\n");
+    if (Status s = log.evaluation(step->steps(), loss, evaluation.samples(),
+                                  seconds, isBest);
+        !s || !isBest)
+      return s;
+    bestLoss = loss;
+    const std::string place = kept.bestPlace();
+    return place.empty() || !trained ? Status::ok() : saveIn(place, loss);
   }
 
   /// True if --eval asks for an evaluation after step `now`.
@@ -471,32 +450,9 @@ struct Trainer {
                     saturationText(saturated).c_str());
         std::fflush(stdout);
       }
-      if (Status s = log.line(
-              "{\"step\":" + std::to_string(now) +
-              ",\"loss\":" + jsonNumber(loss) +
-              ",\"grad_norm\":" + jsonNumber(stats.gradNorm) +
-              (isScaled ? ",\"loss_scale\":" + jsonNumber(stats.lossScale) +
-                              ",\"skipped_steps\":" +
-                              std::to_string(stats.skippedSteps)
-               : program.skipsNonFinite
-                   ? ",\"skipped_steps\":" + std::to_string(stats.skippedSteps)
-                   : "") +
-              (stats.saturations < 0
-                   ? ""
-                   : ",\"saturations\":" + std::to_string(stats.saturations)) +
-              ",\"lr\":" + jsonNumber(rate) +
-              ",\"seconds\":" + jsonNumber(stats.lastStepSeconds) + ",\"" +
-              (tokens ? "tokens" : "samples") + "_per_second\":" +
-              jsonNumber(perSecond) + spacesText(stats) + ",\"allocations\":" +
-              (stats.allocations < 0 ? "null"
-                                     : std::to_string(stats.allocations)) +
-              ",\"largest_allocation_bytes\":" +
-              (stats.largestAllocationBytes < 0
-                   ? "null"
-                   : std::to_string(stats.largestAllocationBytes)) +
-              "}\n");
-          !s)
+      if (Status s = log.step(*step, {now, loss, rate, perSecond}); !s)
         return s;
+      trained = true;
       if (evaluatesAfter(now, last))
         if (Status s = evaluateAll(); !s)
           return s;
@@ -560,6 +516,7 @@ int main(int count, char **words) {
     return static_cast<int>(Code::World);
   }
   Arguments arguments;
+  const std::vector<std::string> command(words, words + count);
   if (Status s = parseArguments({words + 1, words + count}, arguments,
                                 StepValueKinds::of(*tmc_step_program()));
       !s) {
@@ -583,7 +540,7 @@ int main(int count, char **words) {
       const Status done = tuneAlgorithms(arguments);
       return done ? 0 : report(done);
     }
-    Trainer trainer{arguments, nullptr, {}, {}, {}, 0};
+    Trainer trainer{arguments, command};
     if (Status s = trainer.start(); !s)
       return report(s);
     if (Status s = trainer.train(); !s)

@@ -5,6 +5,7 @@
 #include "compiler/planning/laboratory/ProblemReader.h"
 #include "compiler/planning/laboratory/Text.h"
 #include "compiler/support/Escape.h"
+#include "runtime/kernels/Sizes.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -196,13 +197,20 @@ int readProblem(const std::string &path, Problem &problem, bool &isGraph) {
   return kDone;
 }
 
+absl::StatusOr<int64_t> readBytes(const std::string &text) {
+  absl::StatusOr<int64_t> size = parseSize(text);
+  if (const std::string said = readSize(text).note; size.ok() && !said.empty())
+    note(said);
+  return size;
+}
+
 int readBudget(const std::string &text, const Problem &problem,
                int64_t &budget) {
   if (absl::StatusOr<Factor> factor = parseFactor(text); factor.ok())
     budget =
         factor->times(simulate(problem, baseSolution(problem))->peakBytes) +
         problem.reservedBytes;
-  else if (absl::StatusOr<int64_t> size = parseSize(text); size.ok())
+  else if (absl::StatusOr<int64_t> size = readBytes(text); size.ok())
     budget = *size;
   else
     return fail(kUsage, "--budget " + std::string(size.status().message()) +

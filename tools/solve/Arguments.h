@@ -75,6 +75,8 @@ int readProblem(const std::string &path, Problem &problem, bool &isGraph);
 /// Sets the budgets of the host and the file from their flags, where they are
 /// given and the problem has the space; returns 0 or an exit code.
 int setOtherBudgets(const Arguments &args, Problem &problem);
+/// A size in bytes; a note says what a unit of one letter means.
+absl::StatusOr<int64_t> readBytes(const std::string &text);
 /// `--budget`: a factor of the peak without recomputation, or bytes.
 int readBudget(const std::string &text, const Problem &problem,
                int64_t &budget);

@@ -26,7 +26,7 @@ int solvePack(int argc, char **argv) {
     args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
                "'");
   if (args.has("--capacity")) {
-    absl::StatusOr<int64_t> size = parseSize(args.get("--capacity"));
+    absl::StatusOr<int64_t> size = readBytes(args.get("--capacity"));
     if (size.ok())
       capacity = *size;
     else

@@ -1,6 +1,7 @@
 #include "compiler/planning/laboratory/Text.h"
 
 #include "compiler/support/Escape.h"
+#include "runtime/kernels/Sizes.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -44,35 +45,12 @@ Decimal takeDecimal(std::string_view &text) {
 } // namespace
 
 absl::StatusOr<int64_t> tmc::planning::parseSize(std::string_view text) {
-  std::string_view rest = text;
-  Decimal d = takeDecimal(rest);
-  while (!rest.empty() && rest.front() == ' ')
-    rest.remove_prefix(1);
-  static constexpr struct {
-    std::string_view name;
-    int64_t bytes;
-  } units[] = {{"", 1},
-               {"B", 1},
-               {"KiB", int64_t(1) << 10},
-               {"MiB", int64_t(1) << 20},
-               {"GiB", int64_t(1) << 30},
-               {"TiB", int64_t(1) << 40},
-               {"KB", 1'000},
-               {"MB", 1'000'000},
-               {"GB", 1'000'000'000},
-               {"TB", 1'000'000'000'000}};
-  for (const auto &unit : units)
-    if (d.any && rest == unit.name) {
-      __int128 bytes =
-          (__int128(d.digits) * unit.bytes + d.scale - 1) / d.scale;
-      if (bytes > (int64_t(1) << 61))
-        return absl::InvalidArgumentError(
-            absl::StrCat("size '", std::string(text), "' is over 2 EiB"));
-      return int64_t(bytes);
-    }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", std::string(text),
-      "' isn't a size: bytes, or a number with KiB, MiB, GiB, KB, MB or GB"));
+  const SizeText size = readSize(text);
+  if (size.fault)
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", std::string(text), "' isn't a size (", size.fault,
+                     "): bytes, or a number with KiB, MiB, GiB, KB, MB or GB"));
+  return size.bytes;
 }
 
 absl::StatusOr<Factor> tmc::planning::parseFactor(std::string_view text) {

@@ -11,8 +11,8 @@
 
 namespace tmc::planning {
 
-/// "4096", "12GiB", "1.5 MB": bytes, rounded up; KiB/MiB/GiB/TiB are binary,
-/// KB/MB/GB/TB decimal. An error repeats the text.
+/// "4096", "12GiB", "1.5 MB": bytes, as runtime/kernels/Sizes.h reads them. An
+/// error repeats the text.
 absl::StatusOr<int64_t> parseSize(std::string_view text);
 
 /// "0.8x": the factor, as an exact decimal fraction; `times` applies it.

@@ -249,7 +249,7 @@ TEST(Text, Sizes) {
   EXPECT_EQ(*parseSize("4096"), 4096);
   EXPECT_EQ(*parseSize("12GiB"), int64_t(12) << 30);
   EXPECT_EQ(*parseSize("1.5 MB"), 1500000);
-  EXPECT_EQ(*parseSize("0.001KiB"), 2); // Rounded up.
+  EXPECT_EQ(*parseSize("0.001KiB"), 1); // Rounded down.
   EXPECT_FALSE(parseSize("12 gigs").ok());
   EXPECT_FALSE(parseSize("").ok());
   EXPECT_FALSE(parseSize("99999999999 TiB").ok());
