@@ -56,7 +56,7 @@ class Step:
                         f"--threads={options.threads}", f"--steps={options.steps + 1}", f"--log={log}", f"--profile={profile}",
                         "--quiet"], check=True, stdout=subprocess.DEVNULL)
         with open(log) as file:
-            lines = [json.loads(line) for line in file]
+            lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
         with open(profile) as file:
             least = [launch["least_seconds"] for launch in json.load(file)["launches"]]
         os.remove(log)

@@ -21,7 +21,7 @@ WARM = 5  # steps that aren't timed, of short runs the first half: kernels are l
 
 def read_log(path):
     with open(path) as file:
-        return [json.loads(line) for line in file]
+        return [line for line in map(json.loads, file) if line.get("kind", "step") == "step"]
 
 
 def losses(log, golden):

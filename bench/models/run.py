@@ -173,7 +173,7 @@ def train(directory, folder, told):
     if code:
         return None, reason(code, err or out)
     with open(log) as file:
-        losses = [entry["loss"] for entry in map(json.loads, file) if "loss" in entry]
+        losses = [entry["loss"] for entry in map(json.loads, file) if entry["kind"] == "step"]
     with open(os.path.join(directory, "saved", "checkpoint.safetensors"), "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         header.pop("__metadata__", None)

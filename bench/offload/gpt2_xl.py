@@ -108,7 +108,7 @@ def main():
         with open(os.path.join(step, "plan.json")) as file:
             plan = json.load(file)
         with open(log) as file:
-            lines = [json.loads(line) for line in file]
+            lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
     spaces = plan["spaces"]
     touched = max(line["high_water_bytes"] for line in lines)
     rows = [("device arena", f"{plan['arena_bytes'] / GIB:.2f} GiB, touched {touched / GIB:.2f} GiB"),

@@ -36,7 +36,7 @@ class Trained:
         with open(os.path.join(directory, "plan.json")) as file:
             self.plan = json.load(file)
         with open(log) as file:
-            self.lines = [json.loads(line) for line in file]
+            self.lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
         spaces, last = self.plan["spaces"], self.lines[-1]
         # By space: planned and touched.
         self.bytes = {"device": (self.plan["arena_bytes"], last["high_water_bytes"])}

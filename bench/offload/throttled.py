@@ -109,7 +109,7 @@ class Bench:
         subprocess.run([os.path.join(step, "train"), f"--data={DATA}", "--init=random:1", "--lr=1e-4", "--threads=1",
                         "--host-threads=1", f"--steps={self.options.steps + 1}", f"--log={log}", f"--trace={trace}", "--quiet", *throttle], check=True)
         with open(log) as file:
-            seconds = [json.loads(line)["seconds"] for line in file][1:]
+            seconds = [line["seconds"] for line in map(json.loads, file) if line["kind"] == "step"][1:]
         os.remove(log)
         say(f"{os.path.basename(step)} at {gigabytes} GB/s: {' '.join(f'{s:.3f}' for s in seconds)} s; {busy(trace)}")
         return statistics.median(seconds)

@@ -66,7 +66,7 @@ def run(tmc, steps, flags):
         subprocess.run([os.path.join(step, "train"), "--data", TEXT, "--steps", str(steps),
                         *TRAIN, "--quiet", "--log", log], cwd=ROOT, check=True)
         with open(log) as file:
-            rows = [row for row in map(json.loads, file) if "loss" in row]
+            rows = [row for row in map(json.loads, file) if row["kind"] == "step"]
         with open(os.path.join(step, "plan.json")) as file:
             plan = json.load(file)
     seconds = sorted(row["seconds"] for row in rows)

@@ -103,10 +103,20 @@ class LogTest(unittest.TestCase):
         command = [str(step / "train"), "--data", f"image={data}/digits-image.npy", "--data", f"label={data}/digits-label.npy", "--steps", "3",
                    "--init", "random:1", "--log", str(self.path), "--quiet"]  # fmt: skip
         subprocess.run(command, check=True)
-        losses = [json.loads(line)["loss"] for line in self.path.read_text().splitlines()]
+        lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+        self.assertEqual([line["kind"] for line in lines], ["run", "step", "step", "step"])
+        losses = [line["loss"] for line in lines[1:]]
         self.assertEqual([float(row["loss"]) for row in self.table()], losses)
         self.assertEqual(len(losses), 3)
+        times = [line["time"] for line in lines]
+        self.assertEqual(times, sorted(times))
         log.write_tensorboard(self.path, self.place / "events")
+
+    def test_runs_and_checkpoints_are_no_rows(self) -> None:
+        self.path.write_text('{"kind":"run","schema":2,"time":5}\n{"kind":"step","step":1,"loss":2.5,"time":6.5}\n'
+                             '{"kind":"save","step":1,"path":"run","time":7}\n{"kind":"eval","step":1,"eval_loss":3.5,"time":8}\n')  # fmt: skip
+        self.assertEqual([row["step"] for row in self.table()], ["1", "1"])
+        self.assertEqual([row["eval_loss"] for row in self.table()], ["", "3.5"])
 
     @needs("wandb")
     def test_wandb_offline(self) -> None:

@@ -4,7 +4,8 @@
     python -m tmc.log FILE --tensorboard DIR       an event file, which TensorBoard reads
     python -m tmc.log FILE --wandb PROJECT         a run of Weights & Biases (needs the package wandb)
 
-A log has one JSON object a line. A last line without its end is being written, or was cut by a
+A log has one JSON object a line. Lines of steps and of evaluations ("kind") are converted; those of
+runs and of checkpoints are not. A last line without its end is being written, or was cut by a
 kill: it is left out, and a warning says so. Any other line that is no object is an error.
 """
 
@@ -50,9 +51,14 @@ def entries(path: Path) -> Iterator[Mapping[str, Any]]:
         raise BadInputError(f"can't read '{path}': {error.strerror}") from None
 
 
+def _figures(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The objects of steps and evaluations. An older log has no kinds on its steps."""
+    return (entry for entry in entries(path) if entry.get("kind", "step") in ("step", "eval"))
+
+
 def _scalars(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in entry.items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and name != "step":
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in ("step", "time"):
             yield name, float(value)
 
 
@@ -65,11 +71,11 @@ def write_csv(path: Path, out: TextIO) -> None:
     """Writes a table with a column for each key, in the order in which the keys occur. Unknown
     figures are empty."""
     columns: dict[str, None] = {}
-    for entry in entries(path):
+    for entry in _figures(path):
         columns.update(dict.fromkeys(entry))
     writer = csv.DictWriter(out, list(columns), lineterminator="\n")
     writer.writeheader()
-    for entry in entries(path):
+    for entry in _figures(path):
         writer.writerow(
             {
                 name: json.dumps(value) if isinstance(value, (dict, list)) else value
@@ -138,18 +144,20 @@ def _record(out: IO[bytes], data: bytes) -> None:
 
 
 def write_tensorboard(path: Path, directory: Path) -> Path:
-    """Writes an event file into `directory` and gives its path. The tags are the keys of the log;
-    the times begin so that the last step ends when the log was last written."""
-    total = sum(float(e["seconds"]) for e in entries(path) if isinstance(e.get("seconds"), (int, float)))
+    """Writes an event file into `directory` and gives its path. The tags are the keys of the log,
+    the times those of its lines. In an older log, which has none, they begin so that the last step
+    ends when the log was last written."""
+    total = sum(float(e["seconds"]) for e in _figures(path) if isinstance(e.get("seconds"), (int, float)))
     now = os.stat(path).st_mtime - total
     directory.mkdir(parents=True, exist_ok=True)
     target = directory / f"events.out.tfevents.{int(now):010d}.{path.stem}"
     with tempfile.NamedTemporaryFile(dir=directory, prefix=".tmc-", delete=False) as file:
         try:
             _record(file, _event(now, 0, version="brain.Event:2"))
-            for number, entry in enumerate(entries(path), 1):
-                seconds = entry.get("seconds")
+            for number, entry in enumerate(_figures(path), 1):
+                seconds, time = entry.get("seconds"), entry.get("time")
                 now += seconds if isinstance(seconds, (int, float)) else 0.0
+                now = time if isinstance(time, (int, float)) else now
                 _record(file, _event(now, _step_of(entry, number), list(_scalars(entry))))
             file.flush()
             os.chmod(file.name, 0o644)
@@ -166,11 +174,12 @@ def write_wandb(path: Path, project: str) -> None:
         import wandb
     except ImportError:
         raise MachineError("--wandb needs the package wandb: pip install wandb") from None
-    first = next(entries(path), None)
+    first = next(_figures(path), None)
     if first is None:
         raise BadInputError(f"'{path}' has no steps")
-    with wandb.init(project=project, name=path.stem) as run:
-        for number, entry in enumerate(entries(path), 1):
+    about = next((dict(entry) for entry in entries(path) if entry.get("kind") == "run"), {})
+    with wandb.init(project=project, name=path.stem, config=about) as run:
+        for number, entry in enumerate(_figures(path), 1):
             run.log(dict(_scalars(entry)), step=_step_of(entry, number))
 
 

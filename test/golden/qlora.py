@@ -92,7 +92,7 @@ def losses_of(options, golden, scratch, flags):
     if code:
         return [], f"train ended with {code}\n{text}"
     with open(log) as file:
-        return [json.loads(line)["loss"] for line in file], ""
+        return [line["loss"] for line in map(json.loads, file) if line["kind"] == "step"], ""
 
 
 def distance(losses, wanted):

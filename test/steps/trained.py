@@ -135,7 +135,7 @@ class Run:
         self.lines = []
         if self.code == 0:
             with open(log) as file:
-                self.lines = [json.loads(line) for line in file]
+                self.lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
             self.checkpoint = Checkpoint(self.directory)
 
     def losses(self):
