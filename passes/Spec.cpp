@@ -1,6 +1,7 @@
 #include "passes/Spec.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
@@ -32,6 +33,7 @@ Expected<Spec> Spec::parse(StringRef of, StringRef text) {
 }
 
 double Spec::number(const std::string &key, double standard) {
+  known.push_back(key);
   auto it = options.find(key);
   if (it == options.end())
     return standard;
@@ -43,6 +45,7 @@ double Spec::number(const std::string &key, double standard) {
 }
 
 std::string Spec::word(const std::string &key, const std::string &standard) {
+  known.push_back(key);
   auto it = options.find(key);
   if (it == options.end())
     return standard;
@@ -62,10 +65,12 @@ bool Spec::isSecond(const std::string &key, StringRef first, StringRef second) {
 Error Spec::finish() const {
   if (!problem.empty())
     return error(problem);
-  if (!options.empty())
-    return error("'" + name + "' has no option '" + options.begin()->first +
-                 "'");
-  return Error::success();
+  if (options.empty())
+    return Error::success();
+  const std::string unknown =
+      "'" + name + "' has no option '" + options.begin()->first + "'";
+  return error(unknown +
+               (known.empty() ? "" : "; it has " + join(known, ", ")));
 }
 
 } // namespace tmc

@@ -11,16 +11,18 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace tmc {
 
 /// A parsed spec. A read removes its option, so the options left at the end are
-/// unknown ones.
+/// unknown ones, and those that were read are all that there are.
 struct Spec {
   std::string of; // "optimizer": the start of messages.
   std::string name;
   std::map<std::string, std::string> options;
-  std::string problem; // The first one, or "".
+  std::string problem;            // The first one, or "".
+  std::vector<std::string> known; // The keys that were read.
 
   /// The spec of `text`, or a message.
   static llvm::Expected<Spec> parse(llvm::StringRef of, llvm::StringRef text);

@@ -1,4 +1,4 @@
-import os, sys, lit.formats
+import importlib.util, os, sys, lit.formats
 
 config.name = "tmc"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -21,6 +21,9 @@ config.substitutions.append(("%tmc", os.path.join(build, "bin", "tmc")))
 with open(os.path.join(build, "CMakeCache.txt")) as cache:
     if "TMC_SANITIZE:BOOL=ON" in cache.read():
         config.available_features.add("sanitized")
+# Debian's python3-jsonschema.
+if importlib.util.find_spec("jsonschema"):
+    config.available_features.add("jsonschema")
 # Whether tmc was built with graphs of cuDNN.
 with open(os.path.join(build, "driver", "pipeline", "Config.h")) as header:
     if '#define TMC_CUDNN_FRONTEND ""' not in header.read():

@@ -200,6 +200,9 @@ tmc::Expected<void> addConfig(std::vector<std::string> &arguments,
       llvm::any_of(*given, [](const Word &word) { return !word.flag; });
   std::vector<std::string> added;
   for (const ConfigFlag &flag : table.flags) {
+    if (flag.name == kConfig)
+      return Failure::usage("'" + path +
+                            "': a file of flags can't name another one");
     if (isGiven(flag.name))
       continue;
     if (flag.name == kModel) {
@@ -211,9 +214,7 @@ tmc::Expected<void> addConfig(std::vector<std::string> &arguments,
       continue;
     }
     tmc::Expected<std::vector<std::string>> words =
-        flag.name == kConfig
-            ? Failure::usage("a file of flags can't name another one")
-            : wordsOf(flag, program, command);
+        wordsOf(flag, program, command);
     if (!words)
       return Failure::usage("'" + path + "': " + words.failure().message);
     llvm::append_range(added, *words);

@@ -213,7 +213,7 @@ This page holds the help of each command as the command prints it.
 - A flag takes its value as `--flag VALUE` or `--flag=VALUE`. A flag that occurs several times in one call
   (`--dim`, `--freeze`, `--keep-output`, `--data`) adds a value each time.
 - SIZE is a number of bytes, or a number with KiB, MiB, GiB, TiB (binary) or KB, MB, GB, TB (decimal).
-  Fractions are allowed.
+  Fractions are allowed. A letter alone is binary: 12G is 12GiB, and a note says so.
 - `TARGET` in this page is the default target of the installation: `cuda:sm_90`, or the card of this machine, where cmake found a CUDA
   toolkit, else `cpu`.
 - Standard output has data alone. Messages and progress go to standard error.
@@ -221,6 +221,29 @@ This page holds the help of each command as the command prints it.
   `progress` or `summary`) and a `message`. An error also has the exit `code`, its `notes`, its `numbers` by name
   (bytes end in `_bytes`) and the unsupported `nodes`, each with `op`, `name`, `line` and `reason`. An error is
   the last line.
+
+## Flags from a file
+
+`--config FILE.toml` gives flags to `tmc compile`, `plan` and `explain` from the table `[compile]`, and to a trainer
+from `[train]`. A key is the name of a flag, and `model` is the model. A flag on the command line wins.
+
+```toml
+[compile]
+model = "gpt2-124m.onnx"
+target = "cuda:rtx3060"
+budget = "12GiB"
+dim = ["sequence=1024"]      # a flag that may occur several times
+
+[train]
+data = ["train-*.bin"]
+steps = 2000
+lr = 3e-4
+quiet = true                 # a flag without a value
+```
+
+Paths are as on the command line. `tmc compile` writes `DIR/config.toml` with the flags of its call, and
+`tmc compile --config DIR/config.toml` makes the same step again. A table has strings of one line, decimal numbers,
+booleans and arrays of strings and numbers; other parts of TOML are refused.
 
 ## Exit codes
 

@@ -32,7 +32,9 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 using namespace tmc::planning;
@@ -141,9 +143,8 @@ constexpr const char *kHelpText =
     "\n"
     "planners:\n";
 
-} // namespace
-
-int main(int argc, char **argv) {
+/// Runs the command line; the exit code.
+int runCommand(int argc, char **argv) {
   std::string command = argc > 1 ? argv[1] : "";
   registerLaboratory();
   for (int i = 2; i < argc; ++i)
@@ -180,4 +181,15 @@ int main(int argc, char **argv) {
     fail(kUsage, "there is no command '" + command + "'");
   fputs(kUsageText, stderr);
   return kUsage;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const int code = runCommand(argc, argv);
+  // A full disk behind `>` is noticed here.
+  if (code == kDone && (fflush(stdout) || ferror(stdout)))
+    return fail(kWorld, std::string("can't write to standard output: ") +
+                            strerror(errno));
+  return code;
 }

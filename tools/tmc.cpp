@@ -545,8 +545,8 @@ static int guarded(llvm::function_ref<int()> body) {
                           "model"));
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+/// Runs the command line; the exit code.
+static int runCommand(int argc, char **argv) {
   installInterruptHandler();
   installOutOfMemoryHandler();
   ModelFlags flags;
@@ -618,4 +618,17 @@ int main(int argc, char **argv) {
         planModel(*options, {flags.json, flags.sweep, flags.prefix,
                              flags.reportFile, flags.snapshot, flags.trace}));
   });
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  const int code = runCommand(argc, argv);
+  // A full disk behind `>` is noticed here. LLVM would end with another code.
+  llvm::outs().flush();
+  const std::error_code error = llvm::outs().error();
+  llvm::outs().clear_error();
+  return error && code == 0
+             ? finish(Failure::world("can't write to standard output: " +
+                                     error.message()))
+             : code;
 }

@@ -120,7 +120,8 @@ struct Provenance {
   std::string date;                 // "2026-11-30T07:04:13Z"; empty: unknown.
   /// Of the forward function, as it was read: its ops, their types and names.
   std::string model;
-  /// Of the plan's trace: what runs when, and where each buffer is.
+  /// Of the plan's trace, without names and budget: what runs when, and where
+  /// each buffer is.
   std::string plan;
 };
 

@@ -34,6 +34,8 @@ constexpr Machine kMachines[] = {
     {kPcie4, 204.8, 64 * 2.25 * 32},
     // Xeon Platinum 8168 (DGX-2): 24 cores of 2.7 GHz, 6 channels of DDR4-2666.
     {kPcie3, 128, 24 * 2.7 * 64},
+    // Ryzen 9 9950X: 16 cores of 4.3 GHz, 2 channels of DDR5-5600.
+    {kPcie5, 89.6, 16 * 4.3 * 64},
     // Ryzen 9 7950X: 16 cores of 4.5 GHz, 2 channels of DDR5-5200.
     {kPcie4, 83.2, 16 * 4.5 * 32},
     // Ryzen 9 5950X: 16 cores of 3.4 GHz, 2 channels of DDR4-3200.

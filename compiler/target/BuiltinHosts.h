@@ -15,11 +15,12 @@ namespace tmc {
 
 /// By processor and memory.
 enum class HostMachine : uint8_t {
-  XeonDDR5,  // PCIe 5 server.
-  EpycDDR4,  // PCIe 4 server.
-  XeonDDR4,  // PCIe 3 server.
-  RyzenDDR5, // PCIe 4 card in a desktop.
-  RyzenDDR4  // PCIe 4 card in an older desktop.
+  XeonDDR5,   // PCIe 5 server.
+  EpycDDR4,   // PCIe 4 server.
+  XeonDDR4,   // PCIe 3 server.
+  RyzenPcie5, // PCIe 5 card in a desktop.
+  RyzenDDR5,  // PCIe 4 card in a desktop.
+  RyzenDDR4   // PCIe 4 card in an older desktop.
 };
 
 /// Gives `target` the rates of transfers and of updates on that machine.

@@ -55,10 +55,14 @@ struct Card {
 // a process sees (cudaMemGetInfo, as PyTorch's messages print it), rounded
 // down: less than the nominal size.
 //
-// A step may pin 24 of a desktop's 32 GiB. On a server it may pin a card's
-// share, rounded down: DGX H100 and H200 2 TiB of 8 cards, DGX A100 1 TiB of 8,
-// DGX-2 1.5 TiB of 16, AWS g4dn and g6e with 64 GiB and 128 GiB beside a card.
+// A step may pin 24 of a desktop's 32 GiB, and 96 of a workstation's 128. On a
+// server it may pin a card's share, rounded down: DGX H100, H200 and B200 2 TiB
+// of 8 cards, DGX A100 1 TiB of 8, DGX-2 1.5 TiB of 16, AWS g4dn and g6e with
+// 64 GiB and 128 GiB beside a card.
 constexpr Card kCards[] = {
+    // HGX B200 data sheet: a card of eight.
+    {"b200", "sm_100", 75, 1100, 2250, 4500, 7700, 178.3, 148,
+     HostMachine::XeonDDR5, 240},
     // H200 data sheet, H100 data sheet: SXM.
     {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, 132,
      HostMachine::XeonDDR5, 240},
@@ -72,6 +76,11 @@ constexpr Card kCards[] = {
     // L40S data sheet.
     {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3, 142,
      HostMachine::EpycDDR4, 120},
+    // RTX Blackwell and RTX PRO Blackwell GPU architecture whitepapers.
+    {"rtx-pro-6000", "sm_120", 126, 251.9, 503.8, 1007.6, 1792, 94.9, 188,
+     HostMachine::XeonDDR5, 96},
+    {"rtx5090", "sm_120", 104.8, 104.8, 209.5, 419, 1792, 31.3, 170,
+     HostMachine::RyzenPcie5, 24},
     // Ada GPU architecture whitepaper, appendix A.
     {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5, 128,
      HostMachine::RyzenDDR5, 24},
@@ -88,11 +97,12 @@ constexpr Card kCards[] = {
 };
 
 /// The memory of context, library handles and kernels' code outside the arena.
-/// An H100 takes up to 569 MiB by measurement (CUDA 13.0); for older, smaller
-/// cards no measurement exists, but the size grows with the number of
-/// multiprocessors.
+/// An H100 takes up to 569 MiB by measurement (CUDA 13.0). For other cards no
+/// measurement exists, but the size grows with the number of multiprocessors:
+/// older cards have fewer.
 int64_t reservedBytes(std::string_view arch) {
-  return arch == "sm_90" ? 640 * (kGiB / 1024) : kGiB / 2;
+  const bool isOlder = arch.starts_with("sm_7") || arch.starts_with("sm_8");
+  return isOlder ? kGiB / 2 : 640 * (kGiB / 1024);
 }
 constexpr double kCudaLaunchSeconds = 4e-6;
 
@@ -365,13 +375,22 @@ std::string tmc::similarTarget(const std::string &text) {
   for (const Card &card : kCards)
     names.push_back(std::string("cuda:") + card.arch);
   std::string best;
+  const std::string word = llvm::StringRef(text).lower();
   // Less than half of the word may differ.
   unsigned bestDistance = unsigned(text.size() + 1) / 2;
-  for (const std::string &name : names)
-    if (unsigned distance = llvm::StringRef(text).edit_distance(name);
-        distance < bestDistance) {
-      best = name;
+  for (llvm::StringRef name : names) {
+    // A card is often named without its backend, or by a part of its name.
+    constexpr size_t kLeastPart = 3;
+    const llvm::StringRef card = name.split(':').second;
+    const unsigned distance =
+        word.size() >= kLeastPart && card.contains(word)
+            ? 0
+            : std::min(llvm::StringRef(word).edit_distance(name),
+                       llvm::StringRef(word).edit_distance(card));
+    if (distance < bestDistance) {
+      best = name.str();
       bestDistance = distance;
     }
+  }
   return best;
 }

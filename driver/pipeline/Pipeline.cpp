@@ -19,8 +19,13 @@ static std::string now() {
 }
 
 std::string tmc::planFingerprint(const Compiled &compiled) {
-  const PlanTrace &trace = compiled.step().trace;
-  return trace.launches.empty() ? "" : identityOf({planTraceJson(trace)});
+  PlanTrace trace = compiled.step().trace;
+  if (trace.launches.empty())
+    return "";
+  // A plan is the same by another name and within another budget.
+  trace.model = trace.target = "";
+  trace.budgetBytes = -1;
+  return identityOf({planTraceJson(trace)});
 }
 
 Planned tmc::plannedOf(const Compiled &compiled) {

@@ -347,8 +347,6 @@ static Status addWords(const ConfigFlag &key, std::vector<std::string> &words) {
     const bool isList = key.name == "data" || key.name == "eval";
     if (!isList && key.values.size() > 1)
       return usage(key.name + " takes one value, not an array");
-    if (key.name == "config")
-      return usage("a file of flags can't name another one");
   }
   for (std::string &word : key.words())
     words.push_back(std::move(word));
@@ -379,10 +377,16 @@ static Status addConfig(std::vector<std::string> &arguments) {
   if (Status s = readConfig(path, "train", table); !s)
     return s;
   std::vector<std::string> words;
-  for (const ConfigFlag &key : table.flags)
-    if (std::find(given.begin(), given.end(), "--" + key.name) == given.end())
-      if (Status s = addWords(key, words); !s)
-        return {s.code(), "'" + path + "': " + s.message()};
+  for (const ConfigFlag &key : table.flags) {
+    Status done = Status::ok();
+    if (key.name == "config")
+      done = usage("a file of flags can't name another one");
+    else if (std::find(given.begin(), given.end(), "--" + key.name) ==
+             given.end())
+      done = addWords(key, words);
+    if (!done)
+      return {done.code(), "'" + path + "': " + done.message()};
+  }
   arguments.insert(arguments.begin(), words.begin(), words.end());
   return Status::ok();
 }

@@ -89,11 +89,11 @@ bool TomlReader::escape(std::string &text) {
     return true;
   }
   const size_t digits = c == 'u' ? 4 : c == 'U' ? 8 : 0;
-  if (!digits || rest_.size() <= digits)
+  if (!digits)
     return fail("a string has an escape that TOML doesn't know");
   uint32_t code = 0;
   for (size_t i = 1; i <= digits; ++i) {
-    const char digit = rest_[i];
+    const char digit = i < rest_.size() ? rest_[i] : '\n';
     const int value = isDigit(digit)                 ? digit - '0'
                       : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
                       : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10

@@ -545,6 +545,11 @@ int main(int count, char **words) {
       return report(s);
     if (Status s = trainer.train(); !s)
       return report(s);
+    // What was trained is saved by now.
+    if (std::fflush(stdout) || std::ferror(stdout))
+      return report({Code::World, std::string("can't write to standard "
+                                              "output: ") +
+                                      std::strerror(errno)});
   } catch (const std::bad_alloc &) {
     return report({Code::World, "out of host memory"});
   }

@@ -406,8 +406,6 @@ TEST_F(EpochTrainer, EvaluationsChangeNothing) {
     ASSERT_EQ(r.code, 0) << r.error;
     EXPECT_EQ(checkpoint("a"), checkpoint("b"));
     EXPECT_EQ(field(*this / "log", "loss"), field(*this / "plain", "loss"));
-    EXPECT_EQ(field(*this / "log", "kind"),
-              (std::vector<std::string>{"\"eval\"", "\"eval\""}));
     EXPECT_EQ(field(*this / "log", "eval_loss").size(), 2u);
     EXPECT_NE(r.out.find("\neval loss "), std::string::npos) << r.out;
     EXPECT_NE(r.out.find(" after step 4, 2 samples, "), std::string::npos);

@@ -88,12 +88,15 @@ protected:
     arguments.insert(arguments.end(), {"--data", *this / "tokens.bin"});
     return finish(start(arguments, fileLimit));
   }
-  /// The values of one field of a log, as text.
+  /// The values of one field of a log's steps and evaluations, as text.
   std::vector<std::string> field(const std::string &path, const char *name) {
     std::vector<std::string> values;
     std::stringstream lines(read(path));
     const std::string key = std::string("\"") + name + "\":";
     for (std::string line; std::getline(lines, line);) {
+      if (line.find("{\"kind\":\"run\"") == 0 ||
+          line.find("{\"kind\":\"save\"") == 0)
+        continue;
       const size_t at = line.find(key);
       if (at != std::string::npos)
         values.push_back(line.substr(

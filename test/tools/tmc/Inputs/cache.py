@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 
+from plan_alone import alone
+
 TMC, MODEL, HERE = sys.argv[1:]
 CACHE = os.path.join(HERE, "cache")
 OBJECTS = os.path.join(CACHE, "tmc")
@@ -35,8 +37,7 @@ def files(name):
     for each in sorted(os.listdir(os.path.join(HERE, name))):
         with open(os.path.join(HERE, name, each), "rb") as file:
             result[each] = file.read()
-    # The only thing that is measured.
-    result["plan.json"] = b"\n".join(l for l in result["plan.json"].split(b"\n") if b"plan_seconds" not in l)
+    result["plan.json"] = alone(result["plan.json"])
     return result
 
 
