@@ -247,8 +247,8 @@ int tmc_step_save_weights(tmc_step *step, const char *directory,
       return {tmc::Code::Usage, std::string("weights are saved in f32, bf16 or "
                                             "f16, not '") +
                                     type + "'"};
-    return step->step->saveWeights(directory, stored,
-                                   tmc::unusedIn(ownFolder()));
+    return step->step->saveWeights(directory,
+                                   {stored, tmc::unusedIn(ownFolder())});
   });
 }
 int tmc_step_save_adapter(tmc_step *step, const char *directory) {

@@ -51,11 +51,15 @@ constexpr Flag kFlags[] = {
      "keep the newest N of them, in DIR/step-000100 and so on,\n"
      "                          and in DIR/best the one with the least loss "
      "of --eval"},
-    {"--save-weights", "[=TYPE]",
+    {"--save-weights", "[=WORDS]",
      "with each checkpoint, the model in\n"
      "                          DIR/model.safetensors, as it is, or in "
      "f32,\n"
-     "                          bf16 or f16"},
+     "                          bf16 or f16; `trained`: what is trained "
+     "alone"},
+    {"--save-prefix", "OLD=NEW",
+     "names that begin with OLD begin with NEW in that file;\n"
+     "                          either may be empty"},
     {"--save-adapter", "DIR",
      "with each checkpoint and at the end, the adapter, as\n"
      "                          PEFT's files (--lora)"},
@@ -177,6 +181,27 @@ Status setDataFlag(const std::string &name, const std::string &value,
   return Status::ok();
 }
 
+/// Reads the words of --save-weights.
+Status setWeights(const std::string &value, Arguments &parsed) {
+  for (size_t at = 0; at <= value.size();) {
+    const size_t end = std::min(value.find(',', at), value.size());
+    const std::string word = value.substr(at, end - at);
+    at = end + 1;
+    if (word == "f32")
+      parsed.weightsType = DType::F32;
+    else if (word == "bf16")
+      parsed.weightsType = DType::BF16;
+    else if (word == "f16" || word == "fp16")
+      parsed.weightsType = DType::F16;
+    else if (word == "trained")
+      parsed.trainedAlone = true;
+    else
+      return usage("--save-weights takes f32, bf16, f16 and trained, not '" +
+                   word + "'");
+  }
+  return Status::ok();
+}
+
 /// Sets the value of one known flag. `inlineValue`: it was written as
 /// --flag=value.
 Status setFlag(const std::string &name, const std::string &value,
@@ -241,15 +266,13 @@ Status setFlag(const std::string &name, const std::string &value,
     parsed.save = value;
   } else if (name == "--save-weights") {
     parsed.saveWeights = true;
-    if (value == "f32")
-      parsed.weightsType = DType::F32;
-    else if (value == "bf16")
-      parsed.weightsType = DType::BF16;
-    else if (value == "f16" || value == "fp16")
-      parsed.weightsType = DType::F16;
-    else if (inlineValue)
-      return usage("--save-weights takes f32, bf16 or f16, not '" + value +
-                   "'");
+    if (inlineValue)
+      return setWeights(value, parsed);
+  } else if (name == "--save-prefix") {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos)
+      return usage("--save-prefix takes OLD=NEW, not '" + value + "'");
+    parsed.savePrefix = {value.substr(0, equals), value.substr(equals + 1)};
   } else if (name == "--resume") {
     parsed.resume = value;
   } else if (name == "--log") {
@@ -311,6 +334,9 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
     return usage("--eval-every needs --eval");
   if (parsed.saveWeights && parsed.save.empty())
     return usage("--save-weights needs --save");
+  if (parsed.savePrefix != std::pair<std::string, std::string>() &&
+      !parsed.saveWeights)
+    return usage("--save-prefix needs --save-weights");
   return Status::ok();
 }
 

@@ -37,6 +37,9 @@ struct Arguments {
   int64_t keep = 0;                 // checkpoints; 0: one, replaced
   bool saveWeights = false;         // beside each checkpoint: the weights
   std::optional<DType> weightsType; // none: as the step keeps them
+  bool trainedAlone = false;        // of the weights, what is trained
+  /// Beginnings of names, in the step and in the file of weights.
+  std::pair<std::string, std::string> savePrefix;
   int threads = 0;
   std::optional<uint64_t> seed;
   bool poison = false, checkFinite = false, quiet = false, help = false;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/kernels/Names.h"
 #include "runtime/kernels/Storage.h"
 #include "runtime/step/AdapterFile.h"
 #include "runtime/step/Safetensors.h"
@@ -486,9 +487,9 @@ static Status passOn(const StepProgram &program, int64_t moved,
   return Status::ok();
 }
 
-Status values::checkSaved(const StepProgram &program) {
+Status values::checkSaved(const StepProgram &program, bool trainedAlone) {
   for (int64_t i = 0; i < program.tensorCount; ++i)
-    if (program.tensors[i].stored)
+    if (program.tensors[i].stored && !trainedAlone)
       return {Code::Unsupported,
               std::string("'") + program.tensors[i].name +
                   "' is stored as codes: the model's weights are what the step "
@@ -496,30 +497,61 @@ Status values::checkSaved(const StepProgram &program) {
   return Status::ok();
 }
 
+/// Gives all tensors the names that they have in the file.
+static Status rename(const SavedWeights &how, Contents &contents) {
+  std::set<std::string> names;
+  auto give = [&](std::string &name) {
+    const std::string old = name;
+    if (!name.compare(0, how.oldPrefix.size(), how.oldPrefix))
+      name = how.newPrefix + name.substr(how.oldPrefix.size());
+    if (const std::string fault = name.empty() ? "is empty" : nameFault(name);
+        !fault.empty())
+      return Status(Code::BadInput,
+                    "'" + old + "': its name in the file " + fault);
+    if (!names.insert(name).second)
+      return Status(Code::BadInput,
+                    "two tensors would be '" + name + "' in the file");
+    return Status::ok();
+  };
+  for (Named &named : contents.tensors)
+    if (Status s = give(named.name); !s)
+      return s;
+  for (Passed &passed : contents.passed)
+    if (Status s = give(passed.name); !s)
+      return s;
+  return Status::ok();
+}
+
 Status Step::saveWeights(const std::string &directory,
-                         std::optional<DType> type, const std::string &beside) {
+                         const SavedWeights &how) {
   if (!lost_)
     return lost_;
   if (!checkParams(program_, given_))
     return {Code::Usage, "there is nothing to save yet"};
-  if (Status s = checkSaved(program_); !s)
+  if (Status s = checkSaved(program_, how.trainedAlone); !s)
     return s;
   Contents contents;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role != Role::Param && info.role != Role::State)
+    const bool isSaved = info.role == Role::Param
+                             ? info.trainable || !how.trainedAlone
+                             : info.role == Role::State && !how.trainedAlone;
+    if (!isSaved)
       continue;
     contents.tensors.push_back({info.name, &info});
     // PyTorch's state_dict lists a tied weight under each of its names.
     for (int32_t k = 0; k < info.aliasCount; ++k)
       contents.tensors.push_back({info.aliases[k], &info});
   }
-  if (!beside.empty())
-    if (Status s = passOn(program_, steps_ - skipped_, beside, contents); !s)
+  if (!how.beside.empty() && !how.trainedAlone)
+    if (Status s = passOn(program_, steps_ - skipped_, how.beside, contents);
+        !s)
       return s;
+  if (Status s = rename(how, contents); !s)
+    return s;
   // transformers opens only files with this entry.
   contents.metadata = {{"format", "pt"}};
-  contents.type = type;
+  contents.type = how.type;
   contents.step = steps_;
   return writeFile(homes(), directory, kModelFile, contents);
 }

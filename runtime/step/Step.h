@@ -59,6 +59,18 @@ struct RunNotes {
   std::optional<double> evaluationLoss;
 };
 
+/// The contents of a file of the model's values.
+struct SavedWeights {
+  /// Of floats: F32, BF16 or F16; none: the step's types.
+  std::optional<DType> type = std::nullopt;
+  /// A file whose tensors that belong to the model, but that no step needs, are
+  /// written, too (counts of batches, unused buffers); "": there is none.
+  std::string beside = "";
+  bool trainedAlone = false; // Only parameters that are trained.
+  /// Names that begin with `oldPrefix` begin with `newPrefix` in the file.
+  std::string oldPrefix = "", newPrefix = "";
+};
+
 struct StepStatistics {
   PerSpace<int64_t> arenaBytes, highWaterBytes;
   int64_t allocations = -1;            // over 1 KiB in the last step
@@ -112,14 +124,11 @@ public:
   /// Code::BadInput and touches no file.
   Status save(const std::string &directory, const RunNotes &notes = {});
   /// Writes the model to `directory`/model.safetensors: parameters and states
-  /// under all their names, floats in `type` (F32, BF16 or F16), rounded to
-  /// nearest, or in the step's types. Adds the tensors of the file `beside`
-  /// that belong to the model but that no step needs (counts of batches, unused
-  /// buffers). Fails with Code::BadInput if `type` can't hold a finite number,
-  /// and in the cases of save().
+  /// under all their names, rounded to nearest. Fails with Code::BadInput if a
+  /// type can't hold a finite number, if two tensors would have one name, and
+  /// in the cases of save().
   Status saveWeights(const std::string &directory,
-                     std::optional<DType> type = std::nullopt,
-                     const std::string &beside = "");
+                     const SavedWeights &how = {});
   /// Goes on from a checkpoint. Parameters that aren't trained keep their
   /// values or come from the file `beside`; fails if a checkpoint of another
   /// base was written. `notes`, if it isn't null, gets what the run kept.

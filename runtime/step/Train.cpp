@@ -183,7 +183,7 @@ struct Trainer {
     if (Status s = kept.start(resumes); !s)
       return s;
     if (arguments.saveWeights)
-      if (Status s = values::checkSaved(program); !s)
+      if (Status s = checkSaved(program); !s)
         return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
@@ -208,6 +208,22 @@ struct Trainer {
     return arguments.log.empty()
                ? Status::ok()
                : log.open(arguments.log, resumes, *step, command);
+  }
+
+  /// Checks what --save-weights will write.
+  Status checkSaved(const StepProgram &program) const {
+    if (Status s = values::checkSaved(program, arguments.trainedAlone); !s)
+      return s;
+    const std::string &old = arguments.savePrefix.first;
+    bool isFound = old.empty();
+    for (int64_t i = 0; i < program.tensorCount; ++i)
+      isFound |=
+          program.tensors[i].role == Role::Param &&
+          !std::strncmp(program.tensors[i].name, old.c_str(), old.size());
+    return isFound ? Status::ok()
+                   : Status(Code::Usage, "--save-prefix: no parameter's name "
+                                         "begins with '" +
+                                             old + "'");
   }
 
   /// Parameters that aren't trained aren't in the checkpoint.
@@ -306,6 +322,12 @@ struct Trainer {
     return kept.prune();
   }
 
+  SavedWeights savedWeights() const {
+    return {arguments.weightsType, unusedIn(ownFolder()),
+            arguments.trainedAlone, arguments.savePrefix.first,
+            arguments.savePrefix.second};
+  }
+
   /// Writes a checkpoint, and the weights if they are asked for. `loss`: of the
   /// evaluation that it is saved for.
   Status saveIn(const std::string &place,
@@ -316,9 +338,7 @@ struct Trainer {
         !s)
       return s;
     if (arguments.saveWeights)
-      if (Status s = step->saveWeights(place, arguments.weightsType,
-                                       unusedIn(ownFolder()));
-          !s)
+      if (Status s = step->saveWeights(place, savedWeights()); !s)
         return s;
     return log.saved(step->steps(), place, secondsSince(start));
   }

@@ -105,9 +105,9 @@ Status checkInputs(const StepProgram &program, const std::vector<bool> &given);
 Status findLacking(const StepProgram &program, const std::string &path,
                    std::vector<std::string> &names);
 
-/// Code::Unsupported if the step can't write the model's weights: some are
-/// codes.
-Status checkSaved(const StepProgram &program);
+/// Code::Unsupported if the step can't write the model's weights, or of them
+/// what is trained alone: some are codes.
+Status checkSaved(const StepProgram &program, bool trainedAlone = false);
 
 /// Checks that a checkpoint's bytes have the checksum that was written.
 Status checkSum(const SafetensorsFile &file);

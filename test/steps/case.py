@@ -141,7 +141,7 @@ class Case:
             tally.test(f"{label}, read", f"{len(wrong)} differ: {', '.join(wrong[:4])}\n{back.text}" if wrong else "")
         bad = Run(base, "weights-bad", self.data, "--save-weights=f8", steps=1)
         tally.test(f"{self.name}: weights in an unknown type",
-                   "" if bad.code == 2 and "--save-weights takes f32, bf16 or f16, not 'f8'" in bad.text else f"{bad.code}\n{bad.text}")
+                   "" if bad.code == 2 and "--save-weights takes f32, bf16, f16 and trained, not 'f8'" in bad.text else f"{bad.code}\n{bad.text}")
 
     def check_rule(self, tally, base):
         """After 200 steps the loss is that of AdamW with moments in f32, to 1 %."""

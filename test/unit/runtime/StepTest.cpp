@@ -595,7 +595,7 @@ TEST(Checkpoint, TheModelIsWhole) {
              std::string(reinterpret_cast<const char *>(floats), 12);
   ASSERT_TRUE(step->initRandom(1));
   runSteps(*step, 3, 1);
-  ASSERT_TRUE(step->saveWeights(dir / "w", DType::BF16, beside));
+  ASSERT_TRUE(step->saveWeights(dir / "w", {DType::BF16, beside}));
   SafetensorsFile file;
   ASSERT_TRUE(SafetensorsFile::open(dir / "w/model.safetensors", file));
   std::string names;
@@ -690,7 +690,7 @@ TEST(Checkpoint, WeightsAloneAreRoundedOnce) {
   runSteps(*step, 2, 1);
   const std::vector<float> trained = values(*step, "head");
   for (DType type : {DType::F32, DType::BF16, DType::F16}) {
-    ASSERT_TRUE(step->saveWeights(dir / "w", type));
+    ASSERT_TRUE(step->saveWeights(dir / "w", {type}));
     SafetensorsFile file;
     ASSERT_TRUE(SafetensorsFile::open(dir / "w/model.safetensors", file));
     EXPECT_EQ(file.tensors().size(), 2u); // no moments, no states
@@ -714,7 +714,7 @@ TEST(Checkpoint, WeightsAloneAreRoundedOnce) {
                               int64_t(large.size() * 4)));
     }
   ASSERT_TRUE(step->saveWeights(dir / "w"));
-  const Status s = step->saveWeights(dir / "w", DType::F16);
+  const Status s = step->saveWeights(dir / "w", {DType::F16});
   EXPECT_EQ(s.code(), Code::BadInput);
   EXPECT_EQ(s.message(), "'head' has numbers that f16 can't hold; "
                          "'model.safetensors' isn't written");
