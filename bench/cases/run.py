@@ -33,7 +33,7 @@ XL = [HOST, "--budget=12GiB", "--batch=64", "--dim=sequence=1024", "--target=cud
 MISTRAL = [HOST, "--batch=8", "--dim=sequence=1024"]
 DECODER = [HOST, "--batch=8", "--dim=sequence=1024", "--target=cuda:v100"]
 LARGE = ["--budget=79GiB", "--host-budget=1536GiB", "--nvme=.", "--batch=8", "--dim=sequence=1024", "--target=cuda:a100-80"]
-RESNET = [HOST, "--batch=256", "--target=cuda:t4"]
+RESNET = ["--batch=256", "--target=cuda:t4"]
 BLOCKS = "zero-offload-blocks"
 BY_HAND = "every block recomputed, states and updates on the host"
 
