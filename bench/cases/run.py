@@ -35,6 +35,7 @@ DECODER = [HOST, "--batch=8", "--dim=sequence=1024", "--target=cuda:v100"]
 LARGE = ["--budget=79GiB", "--host-budget=1536GiB", "--nvme=.", "--batch=8", "--dim=sequence=1024", "--target=cuda:a100-80"]
 RESNET = ["--batch=256", "--target=cuda:t4"]
 BLOCKS = "zero-offload-blocks"
+MIN_CUT = "mincut"
 BY_HAND = "every block recomputed, states and updates on the host"
 
 
@@ -67,7 +68,7 @@ CASES = {
                  [*FREE, "--batchnorm=per-micro-batch"], [
         ("f32, `adamw`, batch norms over the whole batch, the rest free",
          ["--precision=f32", "--optimizer=adamw", "--offload=auto"], None),
-        ("f32, `adamw`, by PyTorch's min cut", ["--precision=f32", "--optimizer=adamw", "--planner=mincut"], None)]),
+        ("f32, `adamw`, by PyTorch's min cut", ["--precision=f32", "--optimizer=adamw"], MIN_CUT)]),
 }
 
 EXPORT = {
@@ -126,12 +127,19 @@ def by_tmc(options, name, arguments):
                    spaces["host"]["arena_bytes"] if spaces else 0, plan["recomputed_ops"], run), plan
 
 
-def by_rule(options, scratch, name, arguments, rule, budget):
-    problem, result = os.path.join(scratch, "step.problem"), os.path.join(scratch, "rule.json")
-    # The problem is the same whatever the budget, and without one nothing is searched for.
+def problem_of(options, scratch, arguments, *more):
+    """The problem of a step: the same whatever the budget, and without one nothing is searched for."""
+    problem = os.path.join(scratch, "step.problem")
     arguments = [argument for argument in arguments if not argument.startswith(("--budget=", "--offload="))]
-    Run(os.path.join(options.bin, "tmc"), "plan", *arguments, f"--budget={NO_BUDGET}", "--offload=auto", f"--problem={problem}",
-        "--json")
+    Run(os.path.join(options.bin, "tmc"), "plan", *arguments, f"--budget={NO_BUDGET}", *more, f"--problem={problem}", "--json")
+    return problem
+
+
+def by_rule(options, scratch, name, arguments, rule, budget):
+    if rule == MIN_CUT:
+        return by_min_cut(options, scratch, name, arguments, budget)
+    result = os.path.join(scratch, "rule.json")
+    problem = problem_of(options, scratch, arguments, "--offload=auto")
     solve = [os.path.join(options.bin, "tmc-solve"), "offload", problem, f"--planner={rule}", f"--json={result}"]
     run = Run(*solve, f"--budget={budget}")
     fits = run.fits
@@ -142,6 +150,19 @@ def by_rule(options, scratch, name, arguments, rule, budget):
     again = [int(word.split()[0]) for word in run.errors.split(";") if "kernels again" in word]
     return figures(name, plan["makespan"] * 1e-12, plan["base_makespan"] * 1e-12, plan["peaks"][0], plan["peaks"][1],
                    again[0], run, fits)
+
+
+def by_min_cut(options, scratch, name, arguments, budget):
+    """A rule of recomputation alone."""
+    result = os.path.join(scratch, "rule.json")
+    problem = problem_of(options, scratch, arguments)
+    run = Run(os.path.join(options.bin, "tmc-solve"), "remat", problem, f"--planner={MIN_CUT}", f"--budget={budget}",
+              f"--json={result}")
+    if not run.fits:
+        return dict(name=name, fits=False, why=run.errors, wall=run.wall, user=run.user)
+    with open(result) as file:
+        plan = json.load(file)
+    return figures(name, plan["cost"] * 1e-12, plan["base_cost"] * 1e-12, plan["peak"], 0, plan["recomputed_ops"], run)
 
 
 def merged(common, more):

@@ -119,6 +119,7 @@ KernelWork tmc::kernelWork(KernelOpInterface op, const KernelCall &call) {
   auto fused = dyn_cast<nn::FusedOp>(op.getOperation());
   work.family = fused ? "Fused" : call.symbol;
   work.products = productTypeOf(call.products.value_or(DType::F32));
+  work.hasProducts = call.products.has_value();
   work.flops = call.flops < 0 ? cost.getFlops() : call.flops;
   work.bytes = cost.getBytesMoved();
   if (call.deviceLaunches)

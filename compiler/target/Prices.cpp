@@ -72,7 +72,9 @@ static llvm::SmallVector<StringRef> wordsOf(std::string_view text) {
 
 std::optional<std::string> KernelWork::parameter(std::string_view name) const {
   if (name == "products")
-    return nameOf(products);
+    return hasProducts || products != ProductType::F32
+               ? std::optional<std::string>(nameOf(products))
+               : std::nullopt;
   if (name == "flops")
     return std::to_string(flops);
   if (name == "bytes")

@@ -78,12 +78,13 @@ const char *nameOf(PriceSource source);
 struct KernelWork {
   std::string family; // Its class in the runtime, "Fused" for generated ones.
   ProductType products = ProductType::F32;
+  bool hasProducts = false; // False: `products` is f32 and means nothing.
   int64_t flops = 0, bytes = 0;
   int64_t launches = 1; // Of the device.
   std::string object;   // Empty: unknown.
 
   /// A parameter's text; of the object, or one of `products`, `flops`, `bytes`
-  /// and `launches`. None: the object lacks it.
+  /// and `launches`. None: the object lacks it, or it has no products.
   std::optional<std::string> parameter(std::string_view name) const;
   std::optional<int64_t> number(std::string_view name) const;
 };

@@ -291,6 +291,11 @@ Price Target::price(const KernelWork &work) const {
              found != classes.end()) {
     its = &*found;
     seconds = its->seconds(work, processors);
+    // A class of kernels that were bound by memory says nothing of units.
+    if (auto peak = rooflines.find(work.products);
+        work.hasProducts && peak != rooflines.end())
+      seconds =
+          std::max(seconds, double(work.flops) / peak->second.flopsPerSecond);
     price.source =
         areClassesScaled || its->version.empty()     ? PriceSource::Scaled
         : its->version == kernelVersion(work.family) ? PriceSource::Class

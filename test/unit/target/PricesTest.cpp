@@ -256,6 +256,30 @@ TEST(Prices, OtherCardsScaleWhatWasMeasured) {
     EXPECT_EQ(its.where.find("tf32"), std::string::npos) << its.where;
 }
 
+/// Products of each type are priced as products, in every family: no slower
+/// than four times what the card's peak rate says, and no faster than it.
+TEST(Prices, ProductsOfAllTypesArePricedAsProducts) {
+  for (const char *card : {"cuda:h200", "cuda:rtx3060", "cuda:v100"}) {
+    const Target target = *findTarget(card);
+    for (const char *family : {"Matmul", "MatmulCodes", "Conv",
+                               "ConvGradFilter", "LinearCrossEntropyWithGrad"})
+      for (ProductType type : kProductTypes) {
+        if (!target.rooflines.count(type))
+          continue;
+        KernelWork work = product(8192, 8192, 8192);
+        work.object.replace(0, work.family.size(), family);
+        work.family = family;
+        work.products = type;
+        work.hasProducts = true;
+        const double peak =
+            double(work.flops) / target.rooflines.at(type).flopsPerSecond;
+        const double seconds = double(target.price(work).picoseconds) * 1e-12;
+        EXPECT_LT(seconds, 4 * peak) << card << family << nameOf(type);
+        EXPECT_GT(seconds, 0.9 * peak) << card << family << nameOf(type);
+      }
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The measurement of an H200
 //===----------------------------------------------------------------------===//
@@ -283,6 +307,9 @@ TEST(Prices, SayWhatTheCardMeasured) {
     for (ProductType type : kProductTypes)
       if (*row.getString("products") == nameOf(type))
         work.products = type;
+    work.hasProducts = work.family.find("Matmul") == 0 ||
+                       work.family.find("Attention") == 0 ||
+                       work.family.find("Conv") == 0;
     const double priced = double(target.price(work).picoseconds) * 1e-12;
     const double runs = *row.getNumber("runs");
     const double measured = *row.getNumber("seconds");

@@ -372,7 +372,7 @@ TEST(Target, ASimilarNameIsFound) {
   EXPECT_EQ(similarTarget("cpu:bf16"), "cpu:v4-bf16");
   EXPECT_EQ(similarTarget("cpu-v4"), "cpu:v4");
   EXPECT_EQ(similarTarget("cuda:rtx306"), "cuda:rtx3060");
-  EXPECT_EQ(similarTarget("sm90"), "");
+  EXPECT_EQ(similarTarget("sm90"), "cuda:sm_90");
   EXPECT_EQ(similarTarget("elephant"), "");
 }
 
