@@ -138,6 +138,8 @@ public:
   /// the arena's size where touched pages can't be counted (cuda).
   virtual int64_t highWaterBytes(SpaceKind space) const = 0;
   virtual int threads() const { return 1; }
+  /// cuda: the device's number.
+  virtual int number() const { return 0; }
 
   /// cuda: the choice of products' algorithms.
   AlgorithmChoice algorithms;
