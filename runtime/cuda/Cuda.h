@@ -84,7 +84,6 @@ public:
   /// Kernels report an index outside its table here.
   DeviceFault *fault() const { return &report_->fault; }
   int64_t multiprocessors() const { return multiprocessors_; }
-  int number() const override { return number_; }
   /// Shared memory of a block, in bytes: 64 KiB on sm_75, at least 99 KiB on
   /// later cards.
   int64_t sharedBytes() const { return sharedBytes_; }
@@ -122,7 +121,6 @@ private:
   StepGraph graph_{*this};
   int64_t freeBytes_ = 0; // after the context exists, before other allocations
   int64_t multiprocessors_ = 1, sharedBytes_ = 0;
-  int number_ = 0; // of the CUDA runtime
   int computeCapability_ = 0;
   Status error_;
 };
