@@ -51,6 +51,15 @@ with open(os.path.join(HERE, "dl.c"), "w") as file:
     file.write('#include <tmc.h>\nint main(void) { return sizeof(tmc_options) != 56; }\n')
 run("cc", *run("pkg-config", "--cflags", "tmc", env=environment).split(), os.path.join(HERE, "dl.c"), "-o", os.path.join(HERE, "dl"))
 run(os.path.join(HERE, "dl"))
+# The Makefile of the page.
+with open(os.path.join(ROOT, "docs", "packages.md")) as file:
+    block = re.search(r"^    TMC := .*\n(?:    .*\n)+", file.read(), re.M).group(0)
+with open(os.path.join(HERE, "Makefile"), "w") as file:
+    file.write(re.sub("^    ", "", block, flags=re.M))
+shutil.copy(os.path.join(ROOT, "examples", "mlp.onnx"), HERE)
+made = [run("make", "step/plan.json", cwd=HERE, env=environment) for _ in range(2)]
+assert "compile mlp.onnx" in made[0] and "up to date" in made[1], made
+shutil.rmtree(os.path.join(HERE, "step"))
 step = os.path.join(HERE, "step")
 run(tmc, "compile", os.path.join(ROOT, "examples", "mlp.onnx"), "--target", "cpu:v3", "-o", step)
 data = [word for name in ("image", "label") for word in
