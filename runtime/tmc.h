@@ -3,7 +3,7 @@
  * For embedding a compiled step in a program: link libstep.so, include this.
  *
  *     tmc_options options;
- *     tmc_options_init(&options);
+ *     tmc_options_init(&options, sizeof options);
  *     tmc_step *step;
  *     if (tmc_step_create(&options, &step))
  *       die(tmc_last_error());
@@ -21,6 +21,14 @@
  * system (disk full, out of memory, a processor without the step's
  * instructions). tmc_last_error() then returns one sentence, valid until the
  * thread's next call. Only one thread at a time may use a step.
+ *
+ * A program that was compiled with an older or a newer tmc.h of this version
+ * works with a library: functions and fields are only added, fields at the end.
+ * So each struct begins with its size, as the program knows the struct. The
+ * program sets `size` (tmc_options_init sets that of options), and a library
+ * reads and fills no more than that. A size that no tmc.h of this version has
+ * is refused (2). Options that are set, but unknown to the library, are refused
+ * (4); fields of a result that are unknown to it become 0.
  *
  * Several steps in one program: give all of them except one their own name,
  * `tmc compile --name gan_d`. The library is then libgan_d.so, and the
@@ -40,20 +48,25 @@ extern "C" {
 
 #define TMC_API __attribute__((visibility("default")))
 
+/* The version of this interface. It changes when a function or a struct does,
+ * in another way than by additions. */
+#define TMC_ABI_VERSION 1
+
 typedef struct tmc_step tmc_step;
 
 typedef struct tmc_options {
+  uint32_t size;
   int32_t threads;      /* cpu: 0: one per core */
+  int32_t host_threads; /* for updates on the host; 0: the free cores */
   int32_t guard_pages;  /* cpu: 1: unmapped pages around the arena (default) */
   int32_t poison;       /* 1: overwrite each buffer at its death */
   int32_t check_finite; /* 1: fail at the first launch that makes NaN or Inf */
+  int32_t no_graph;     /* cuda: 1: each step queues its launches one by one */
   uint64_t seed;        /* of dropout and other draws; default 0 */
   /* For plans that move values: */
   const char *nvme_directory;   /* of the swap file; null: the directory of
                                    tmc compile --nvme */
-  int32_t host_threads;         /* for updates on the host; 0: the free cores */
   double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
-  int32_t no_graph; /* cuda: 1: each step queues its launches one by one */
 } tmc_options;
 
 /* Element types, in the order of tmc::DType. */
@@ -85,8 +98,9 @@ typedef enum tmc_role {
 } tmc_role;
 
 typedef struct tmc_tensor {
-  const char *name;
+  uint32_t size;
   tmc_dtype dtype;
+  const char *name;
   tmc_role role;
   int32_t rank;
   int64_t dims[8];
@@ -96,7 +110,25 @@ typedef struct tmc_tensor {
                   samples. Each other batch and scalar tensor is an input. */
 } tmc_tensor;
 
+/* The numbers of DLPack. */
+typedef enum tmc_device { TMC_CPU = 1, TMC_CUDA = 2 } tmc_device;
+
+/* The bytes of a tensor, at their place in the step's arena. */
+typedef struct tmc_view {
+  uint32_t size;
+  tmc_dtype dtype;
+  void *data; /* of `device` */
+  tmc_device device;
+  int32_t device_number; /* of the CUDA runtime; cpu: 0 */
+  int32_t rank;
+  int32_t read_only; /* 1: writing there breaks the step */
+  int64_t dims[8];
+  int64_t strides[8]; /* in elements; the last dimension's is 1 */
+  int64_t bytes;
+} tmc_view;
+
 typedef struct tmc_statistics {
+  uint32_t size;
   int64_t arena_bytes;      /* of the device, planned and mapped */
   int64_t high_water_bytes; /* touched pages of that arena */
   int64_t allocations; /* of more than 1 KiB outside it, in the last step */
@@ -111,12 +143,17 @@ typedef struct tmc_statistics {
 
 /* A memory in which the step keeps bytes. */
 typedef struct tmc_space {
+  uint32_t size;
   const char *name;         /* "device", "host", "file" */
   int64_t arena_bytes;      /* planned; 0 if the plan keeps nothing there */
   int64_t high_water_bytes; /* touched pages of the arena; 0 for a file */
 } tmc_space;
 
-TMC_API void tmc_options_init(tmc_options *options);
+/* The TMC_ABI_VERSION that the library was built with. */
+TMC_API int32_t tmc_abi_version(void);
+
+/* Sets the defaults, and options->size to `size`, which is sizeof *options. */
+TMC_API void tmc_options_init(tmc_options *options, uint32_t size);
 
 /* Maps the arena and prepares the kernels. Loads no values yet. If `options` is
  * null, the defaults are used. */
@@ -156,6 +193,28 @@ TMC_API int tmc_step_write(tmc_step *step, const char *name, const void *data,
                            int64_t bytes);
 TMC_API int tmc_step_read(tmc_step *step, const char *name, void *data,
                           int64_t bytes);
+
+/* A tensor that stays at its place, without a copy. The place is valid until
+ * the step is destroyed. Between two calls on the step its bytes are the values
+ * that tmc_step_read copies; during a call don't touch them. On cuda, finish
+ * your own work on them before the next call.
+ * Values written there count as those of tmc_step_write, if the tensor had
+ * values before. Integer inputs are checked against their range as a step
+ * begins. Tensors that the step writes by itself are read-only, and so are
+ * outputs, 16-bit copies, and parameters that have such copies.
+ * 4: the plan moves the tensor to or from the host or a file, or keeps other
+ * values at its place within a step, or stores it as codes. */
+TMC_API int tmc_step_view(tmc_step *step, const char *name, tmc_view *view);
+/* The same for other libraries, as a tensor of DLPack 1 (or of DLPack before
+ * it, which can't say that a tensor is read-only: then 4). The program calls
+ * its deleter, from any thread, and the bytes stay valid until then, even if
+ * the step is destroyed. The library must stay loaded. */
+struct DLManagedTensorVersioned;
+struct DLManagedTensor;
+TMC_API int tmc_step_dlpack(tmc_step *step, const char *name,
+                            struct DLManagedTensorVersioned **tensor);
+TMC_API int tmc_step_dlpack_unversioned(tmc_step *step, const char *name,
+                                        struct DLManagedTensor **tensor);
 
 TMC_API void tmc_step_set_learning_rate(tmc_step *step, double learning_rate);
 

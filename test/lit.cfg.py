@@ -1,4 +1,4 @@
-import importlib.util, os, sys, lit.formats
+import importlib.util, os, shutil, sys, lit.formats
 
 config.name = "tmc"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -28,4 +28,8 @@ if importlib.util.find_spec("jsonschema"):
 with open(os.path.join(build, "driver", "pipeline", "Config.h")) as header:
     if '#define TMC_CUDNN_FRONTEND ""' not in header.read():
         config.available_features.add("cudnn-frontend")
+# Programs that some tests need.
+for program in "dpkg-shlibdeps", "help2man", "pkg-config":
+    if shutil.which(program):
+        config.available_features.add(program)
 config.substitutions.append(("%build", os.path.abspath(build)))

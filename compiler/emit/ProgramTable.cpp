@@ -210,7 +210,23 @@ private:
     if (tensor.has(TrainDialect::kMaximaOf))
       os << ",\n     .maximaOf = "
          << indexOf(tensor.text(TrainDialect::kMaximaOf));
+    if (isOverwritten(tensor.buffer))
+      os << ",\n     .isOverwritten = true";
     os << "},\n";
+  }
+
+  /// True if another buffer has some of the bytes of `buffer` within a step.
+  bool isOverwritten(mem::BufferOp buffer) const {
+    if (buffer.getPersistent())
+      return false;
+    const MemRefType type = buffer.getMemref().getType();
+    const int64_t begin = buffer.getOffset(), end = begin + sizeInBytes(type);
+    return llvm::any_of(liveness.buffers, [&](mem::BufferOp other) {
+      const MemRefType its = other.getMemref().getType();
+      const int64_t first = other.getOffset();
+      return other != buffer && mem::spaceOf(its) == mem::spaceOf(type) &&
+             first < end && begin < first + sizeInBytes(its);
+    });
   }
 
   int64_t indexOf(StringRef name) const {

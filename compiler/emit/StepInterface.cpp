@@ -16,7 +16,9 @@ struct Function {
 
 /// All of them, in that file's order. A test compares the two.
 constexpr Function kFunctions[] = {
-    {"void", "options_init", "tmc_options *options", "options"},
+    {"int32_t", "abi_version", "void", ""},
+    {"void", "options_init", "tmc_options *options, uint32_t size",
+     "options, size"},
     {"int", "step_create", "const tmc_options *options, tmc_step **step",
      "options, step"},
     {"int", "step_create_of",
@@ -37,6 +39,15 @@ constexpr Function kFunctions[] = {
     {"int", "step_read",
      "tmc_step *step, const char *name, void *data, int64_t bytes",
      "step, name, data, bytes"},
+    {"int", "step_view", "tmc_step *step, const char *name, tmc_view *view",
+     "step, name, view"},
+    {"int", "step_dlpack",
+     "tmc_step *step, const char *name, struct DLManagedTensorVersioned "
+     "**tensor",
+     "step, name, tensor"},
+    {"int", "step_dlpack_unversioned",
+     "tmc_step *step, const char *name, struct DLManagedTensor **tensor",
+     "step, name, tensor"},
     {"void", "step_set_learning_rate", "tmc_step *step, double learning_rate",
      "step, learning_rate"},
     {"int", "step_run", "tmc_step *step, double *loss", "step, loss"},

@@ -71,7 +71,7 @@ StepLibrary::open(const std::string &path, const std::string &name, int threads,
     return Failure::input("'" + path + "' is no compiled step: it has no " +
                           missing);
   tmc_options options;
-  made->f->optionsInit(&options);
+  made->f->optionsInit(&options, sizeof options);
   options.threads = threads;
   options.seed = seed;
   if (int code = made->f->create(&options, &made->step))
@@ -81,6 +81,7 @@ StepLibrary::open(const std::string &path, const std::string &name, int threads,
   int64_t count = made->f->tensorCount(made->step);
   for (int64_t i = 0; i < count; ++i) {
     tmc_tensor tensor;
+    tensor.size = sizeof tensor;
     if (made->f->tensor(made->step, i, &tensor))
       return Failure::defect(made->lastError());
     made->list.push_back(tensor);

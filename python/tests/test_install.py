@@ -72,7 +72,7 @@ class InstallTest(unittest.TestCase):
                 (["--program"], 0),
                 (["--version"], 0),
                 (["plan", "none.onnx"], 1),
-                (["--cmake-dir"], None),
+                (["--cmake-dir"], 0),
             ):
                 done = subprocess.run(
                     [sys.executable, "-m", "tmc", *words],
@@ -82,10 +82,19 @@ class InstallTest(unittest.TestCase):
                     stderr=subprocess.PIPE,
                     text=True,
                 )
-                if code is not None:
-                    self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(done.returncode, code, done.stderr)
                 if words == ["--program"]:
                     self.assertEqual(done.stdout.strip(), str(package / "_native" / "bin" / "tmc"))
+            # CMake finds the command of this tree by the last one's answer.
+            (Path(place) / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.20)\nproject(here NONE)\nfind_package(tmc REQUIRED)\n"
+                'message(STATUS "it is ${tmc_PROGRAM}")\n'
+            )
+            made = subprocess.run(
+                ["cmake", "-S", place, "-B", os.path.join(place, "out"), f"-Dtmc_DIR={done.stdout.strip()}"],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+            self.assertIn(f"it is {package / '_native' / 'bin' / 'tmc'}", made.stdout)
 
 
 class CmakeDirectoryTest(unittest.TestCase):

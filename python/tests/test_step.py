@@ -72,14 +72,12 @@ class StepTest(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "no tensor has the name 'nobody'"):
             step.tensors["nobody"]
 
-    def test_tensors_are_copies_and_can_be_written(self) -> None:
+    def test_tensors_can_be_written(self) -> None:
         step = self.open()
         step.init_random(1)
         name = "layers.1.weight"
-        old = step.tensors[name]
-        new = step.tensors[name]
-        new[:] = 7
-        np.testing.assert_array_equal(step.tensors[name], old)
+        new = step.tensors[name].copy()
+        new[:] = np.arange(256)
         step.tensors[name] = new
         np.testing.assert_array_equal(step.tensors[name], new)
         step.tensors[name] = new[::-1].T.copy().T  # In another order of memory.
@@ -259,7 +257,7 @@ class StepTest(unittest.TestCase):
         step.init_random(1)
         self.assertIsNone(step.learning_rate)
         step.learning_rate = 0
-        before = step.tensors["layers.0.weight"]
+        before = step.tensors["layers.0.weight"].copy()
         step(**digits())
         np.testing.assert_array_equal(step.tensors["layers.0.weight"], before)
         self.assertEqual(step.learning_rate, 0)

@@ -6,12 +6,14 @@ import ctypes
 import enum
 import itertools
 import os
-from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from .errors import BadInputError, MachineError, error_of_code
 
+# TMC_ABI_VERSION.
+VERSION = 1
 MOST_DIMENSIONS = 8
 
 
@@ -45,28 +47,38 @@ class Role(enum.IntEnum):
     COPY = 6
 
 
-class Options(ctypes.Structure):
+class Sized(ctypes.Structure):
+    """A struct that begins with its size, by which a library knows its fields."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = ctypes.sizeof(self)
+
+
+class Options(Sized):
     """tmc_options."""
 
     _fields_ = [
+        ("size", c_uint32),
         ("threads", c_int32),
+        ("host_threads", c_int32),
         ("guard_pages", c_int32),
         ("poison", c_int32),
         ("check_finite", c_int32),
+        ("no_graph", c_int32),
         ("seed", c_uint64),
         ("nvme_directory", c_char_p),
-        ("host_threads", c_int32),
         ("link_bytes_per_second", c_double),
-        ("no_graph", c_int32),
     ]
 
 
-class CTensor(ctypes.Structure):
+class CTensor(Sized):
     """tmc_tensor."""
 
     _fields_ = [
-        ("name", c_char_p),
+        ("size", c_uint32),
         ("dtype", c_int),
+        ("name", c_char_p),
         ("role", c_int),
         ("rank", c_int32),
         ("dims", c_int64 * MOST_DIMENSIONS),
@@ -76,10 +88,28 @@ class CTensor(ctypes.Structure):
     ]
 
 
-class CStatistics(ctypes.Structure):
+class CView(Sized):
+    """tmc_view."""
+
+    _fields_ = [
+        ("size", c_uint32),
+        ("dtype", c_int),
+        ("data", c_void_p),
+        ("device", c_int),
+        ("device_number", c_int32),
+        ("rank", c_int32),
+        ("read_only", c_int32),
+        ("dims", c_int64 * MOST_DIMENSIONS),
+        ("strides", c_int64 * MOST_DIMENSIONS),
+        ("bytes", c_int64),
+    ]
+
+
+class CStatistics(Sized):
     """tmc_statistics."""
 
     _fields_ = [
+        ("size", c_uint32),
         ("arena_bytes", c_int64),
         ("high_water_bytes", c_int64),
         ("allocations", c_int64),
@@ -93,16 +123,47 @@ class CStatistics(ctypes.Structure):
     ]
 
 
-class CSpace(ctypes.Structure):
+class CSpace(Sized):
     """tmc_space."""
 
-    _fields_ = [("name", c_char_p), ("arena_bytes", c_int64), ("high_water_bytes", c_int64)]
+    _fields_ = [
+        ("size", c_uint32),
+        ("name", c_char_p),
+        ("arena_bytes", c_int64),
+        ("high_water_bytes", c_int64),
+    ]
 
 
-_TENSOR, _SPACE, _STATISTICS = (ctypes.POINTER(each) for each in (CTensor, CSpace, CStatistics))
+class ManagedTensor(ctypes.Structure):
+    """DLManagedTensorVersioned, as far as it is used here: its deleter takes its address."""
+
+    _fields_ = [
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("context", c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, c_void_p)),
+        ("flags", c_uint64),
+        ("data", c_void_p),
+    ]
+
+
+class ManagedTensorBefore(ctypes.Structure):
+    """DLManagedTensor, of DLPack before version 1. Its DLTensor takes 48 bytes."""
+
+    _fields_ = [
+        ("tensor", c_uint64 * 6),
+        ("context", c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, c_void_p)),
+    ]
+
+
+_TENSOR, _SPACE, _STATISTICS, _VIEW = (
+    ctypes.POINTER(each) for each in (CTensor, CSpace, CStatistics, CView)
+)
 # Result and parameters of each function, by its name without the prefix.
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
-    "options_init": (None, [ctypes.POINTER(Options)]),
+    "abi_version": (c_int32, []),
+    "options_init": (None, [ctypes.POINTER(Options), c_uint32]),
     "step_create_of": (c_int, [c_char_p, ctypes.POINTER(Options), ctypes.POINTER(c_void_p)]),
     "step_destroy": (None, [c_void_p]),
     "last_error": (c_char_p, []),
@@ -112,6 +173,9 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "step_tensor": (c_int, [c_void_p, c_int64, _TENSOR]),
     "step_write": (c_int, [c_void_p, c_char_p, c_void_p, c_int64]),
     "step_read": (c_int, [c_void_p, c_char_p, c_void_p, c_int64]),
+    "step_view": (c_int, [c_void_p, c_char_p, _VIEW]),
+    "step_dlpack": (c_int, [c_void_p, c_char_p, ctypes.POINTER(c_void_p)]),
+    "step_dlpack_unversioned": (c_int, [c_void_p, c_char_p, ctypes.POINTER(c_void_p)]),
     "step_set_learning_rate": (None, [c_void_p, c_double]),
     "step_run": (c_int, [c_void_p, ctypes.POINTER(c_double)]),
     "step_evaluate": (c_int, [c_void_p, ctypes.POINTER(c_double)]),
@@ -151,6 +215,11 @@ class Library:
                 raise BadInputError(f"'{path}' has no {prefix}_{name}: it is no step of this tmc") from None
             function.restype, function.argtypes = result, parameters
             setattr(self, name, function)
+        version = self.abi_version()
+        if version != VERSION:
+            raise BadInputError(
+                f"'{path}' has version {version} of the C interface, and this package knows {VERSION}"
+            )
 
     def __getattr__(self, name: str) -> Any:  # The functions, for type checkers.
         raise AttributeError(name)

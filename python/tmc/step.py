@@ -7,7 +7,7 @@
             loss = step(tokens=tokens)
         step.save_pretrained("trained")
 
-Arrays are copied into the step's arena and out of it: the C interface gives no views.
+Batches are copied into the step's arena. Tensors are views of it where they stay at their place.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ import threading
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Mapping, MutableMapping, Optional, TypeVar, Union
-
-import numpy as np
+from typing import Any, Mapping, Optional, TypeVar, Union
 
 from . import _arrays, weights
 from ._abi import CSpace, CStatistics, CTensor, DType, Library, Options, Role
 from ._arrays import Array
 from .errors import BadInputError, UsageError
 from .plan import Plan
+from .tensors import TensorInfo, Tensors
 
 __all__ = ["Space", "Statistics", "Step", "TensorInfo", "Tensors"]
 
@@ -37,24 +36,6 @@ PathLike = Union[str, "os.PathLike[str]"]
 _Self = TypeVar("_Self", bound="Step")
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """A tensor of a step.
-
-    dtype: "f32", "bf16", "i64", ... role: "param", "state", "moment", "batch", "scalar",
-    "output" or "copy". trainable: the optimizer updates it. fed: the step writes it by itself,
-    as it does the learning rate and seeds; each other batch and scalar tensor is an input.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    role: str
-    trainable: bool
-    fed: bool
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -90,62 +71,6 @@ class Space:
     high_water_bytes: int
 
 
-class Tensors(MutableMapping[str, Array]):
-    """The tensors of a step by name.
-
-    `tensors[name]` is a copy, an array of the tensor's type and shape: the C interface copies
-    whole tensors. bf16 becomes float32, exactly; 8-bit floats are the bytes of their codes.
-    `tensors[name] = values` writes the whole tensor. Outputs and copies can't be written.
-    """
-
-    def __init__(self, step: "Step") -> None:
-        self._step = step
-        self._infos = step._infos
-
-    def _find(self, name: str) -> tuple[TensorInfo, DType]:
-        try:
-            return self._infos[name]
-        except KeyError:
-            raise KeyError(f"no tensor has the name '{name}'") from None
-
-    def info(self, name: str) -> TensorInfo:
-        """The type, shape and role of a tensor. Raises KeyError."""
-        return self._find(name)[0]
-
-    def __getitem__(self, name: str) -> Array:
-        info, dtype = self._find(name)
-        storage = np.empty(info.shape, _arrays.STORAGE[dtype])
-        self._step._call("step_read", name.encode(), storage.ctypes.data, storage.nbytes)
-        return _arrays.shown(storage, dtype)
-
-    def __setitem__(self, name: str, values: object) -> None:
-        """Raises BadInputError for values of another shape or of a type that doesn't fit, UsageError
-        for a tensor that the step writes."""
-        info, dtype = self._find(name)
-        if info.fed:
-            raise UsageError(f"the step writes '{name}' by itself")
-        try:
-            got = _arrays.given(values)
-        except TypeError as error:
-            raise BadInputError(f"'{name}' takes an array, and got {error}") from None
-        fault = _arrays.fault(got, dtype, info.shape, rounds=True)
-        if fault:
-            raise BadInputError(f"'{name}' {fault}")
-        self._step._write(name, _arrays.stored(got, dtype))
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("a step keeps all of its tensors")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._infos)
-
-    def __len__(self) -> int:
-        return len(self._infos)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} tensors of a step>"
-
-
 def _destroy(library: Library, handle: int, owner: int, temporary: Optional[str]) -> None:
     if os.getpid() != owner:
         return  # A forked child has a copy of the memory, but none of the threads.
@@ -164,7 +89,8 @@ class Step:
     check_finite: fail at the first launch that makes NaN or infinity.
     poison: overwrite each buffer at its death, a check.
 
-    A step is closed by `close()`, by `with`, with its last reference, or when Python ends.
+    A step is closed by `close()`, by `with`, with its last reference, or when Python ends. Arrays of
+    `tensors` stay valid; the arena goes with the last one of them.
     Several threads may call it: the calls are made one after the other.
     Raises BadInputError if the directory has no step, MachineError if the machine can't run it,
     BudgetError if a library wants more memory than planned.
@@ -192,7 +118,7 @@ class Step:
             )
         library = Library(self.directory / name)
         options = Options()
-        library.options_init(ctypes.byref(options))
+        library.options_init(ctypes.byref(options), options.size)
         options.threads, options.seed = threads, seed
         options.check_finite, options.poison = int(check_finite), int(poison)
         handle = ctypes.c_void_p()
@@ -216,7 +142,8 @@ class Step:
     # Its life.
 
     def close(self) -> None:
-        """Unmaps the arena. Every later call raises UsageError; closing again does nothing."""
+        """Unmaps the arena, if no array of `tensors` is left. Every later call raises UsageError; closing
+        again does nothing."""
         with self._lock:
             self._handle = None
             self._finalizer()

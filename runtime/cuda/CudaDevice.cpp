@@ -106,6 +106,7 @@ Status CudaDevice::open() {
     return {Code::World, "this machine has no cuda device"};
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
     return worldError("can't use a cuda device", e);
+  number_ = device;
   cudaDeviceProp card = {};
   if (cudaGetDeviceProperties(&card, device) == cudaSuccess)
     description_ = describe(card);

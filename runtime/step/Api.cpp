@@ -2,10 +2,13 @@
 
 #include "runtime/kernels/Names.h"
 #include "runtime/step/AdapterFile.h"
+#include "runtime/step/DLPack.h"
 #include "runtime/step/Identity.h"
 #include "runtime/step/Processor.h"
+#include "runtime/step/Sized.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
+#include "runtime/step/View.h"
 #include "runtime/step/WeightsRecord.h"
 #include "runtime/tmc.h"
 
@@ -18,7 +21,7 @@
 #include <unistd.h>
 
 struct tmc_step {
-  std::unique_ptr<tmc::Step> step;
+  std::shared_ptr<tmc::Step> step; // DLPack's tensors share it.
 };
 
 namespace {
@@ -26,6 +29,15 @@ thread_local std::string lastError;
 /// Why the processor can't run the step, or nullptr. Kept apart from the other
 /// errors: reading it runs no code compiled for the step's target.
 thread_local const char *lastFault = nullptr;
+
+/// The sizes of version 1's structs; no program has smaller ones.
+constexpr uint32_t kLeastOptions = 56, kLeastTensor = 104, kLeastView = 160,
+                   kLeastStatistics = 88, kLeastSpace = 32;
+static_assert(TMC_ABI_VERSION == 1 && sizeof(tmc_options) >= kLeastOptions &&
+              sizeof(tmc_tensor) >= kLeastTensor &&
+              sizeof(tmc_view) >= kLeastView &&
+              sizeof(tmc_statistics) >= kLeastStatistics &&
+              sizeof(tmc_space) >= kLeastSpace);
 
 int give(const tmc::Status &status) {
   lastFault = nullptr;
@@ -51,6 +63,13 @@ const tmc::TensorInfo *findTensor(tmc_step *step, const char *name,
     status = {tmc::Code::Usage,
               std::string("no tensor has the name '") + name + "'"};
   return tensor;
+}
+
+tmc::Status findView(tmc_step *step, const char *name, tmc::TensorView &view) {
+  tmc::Status status;
+  if (const tmc::TensorInfo *tensor = findTensor(step, name, status))
+    status = tmc::viewOf(*step->step, *tensor, view);
+  return status;
 }
 
 /// The folder of this library. If the library's path has none, it belongs to a
@@ -100,9 +119,14 @@ tmc::Status checkAdapters(const tmc::Step &step) {
 
 extern "C" {
 
-void tmc_options_init(tmc_options *options) {
-  std::memset(options, 0, sizeof *options);
-  options->guard_pages = 1;
+int32_t tmc_abi_version(void) { return TMC_ABI_VERSION; }
+
+void tmc_options_init(tmc_options *options, uint32_t size) {
+  tmc_options defaults = {};
+  defaults.guard_pages = 1;
+  // A wrong size stays, for tmc_step_create to refuse.
+  options->size = size;
+  (void)tmc::giveSized("tmc_options", defaults, kLeastOptions, options);
 }
 
 int tmc_step_create(const tmc_options *options, tmc_step **out) {
@@ -113,9 +137,13 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
     if (!out)
       return {tmc::Code::Usage,
               "tmc_step_create needs a place for the step, and got none"};
-    tmc_options defaults;
-    tmc_options_init(&defaults);
-    const tmc_options &given = options ? *options : defaults;
+    tmc_options given;
+    tmc_options_init(&given, sizeof given);
+    if (options)
+      if (tmc::Status s =
+              tmc::takeSized("tmc_options", options, kLeastOptions, given);
+          !s)
+        return s;
     tmc::StepOptions o;
     o.device.threads = given.threads;
     o.device.guardPages = given.guard_pages != 0;
@@ -127,11 +155,10 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
     o.device.hostThreads = given.host_threads;
     o.device.linkBytesPerSecond = given.link_bytes_per_second;
     o.graph = given.no_graph == 0;
-    auto made = std::make_unique<tmc_step>();
-    if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, made->step);
-        !s)
+    std::unique_ptr<tmc::Step> step;
+    if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, step); !s)
       return s;
-    *out = made.release();
+    *out = new tmc_step{std::move(step)};
     return tmc::Status::ok();
   });
 }
@@ -175,17 +202,17 @@ int tmc_step_tensor(const tmc_step *step, int64_t index, tmc_tensor *out) {
                                     std::to_string(program.tensorCount) +
                                     " doesn't exist"};
     const tmc::TensorInfo &info = program.tensors[index];
-    std::memset(out, 0, sizeof *out);
-    out->name = info.name;
-    out->dtype = static_cast<tmc_dtype>(info.type);
-    out->role = static_cast<tmc_role>(info.role);
-    out->rank = info.rank;
+    tmc_tensor full = {};
+    full.name = info.name;
+    full.dtype = static_cast<tmc_dtype>(info.type);
+    full.role = static_cast<tmc_role>(info.role);
+    full.rank = info.rank;
     for (int i = 0; i < info.rank; ++i)
-      out->dims[i] = info.dims[i];
-    out->bytes = info.bytes();
-    out->trainable = info.trainable;
-    out->fed = info.feed != tmc::Feed::None && info.feed != tmc::Feed::Data;
-    return tmc::Status::ok();
+      full.dims[i] = info.dims[i];
+    full.bytes = info.bytes();
+    full.trainable = info.trainable;
+    full.fed = info.feed != tmc::Feed::None && info.feed != tmc::Feed::Data;
+    return tmc::giveSized("tmc_tensor", full, kLeastTensor, out);
   });
 }
 
@@ -204,6 +231,51 @@ int tmc_step_read(tmc_step *step, const char *name, void *data, int64_t bytes) {
     if (const tmc::TensorInfo *tensor = findTensor(step, name, status))
       status = step->step->read(*tensor, data, bytes);
     return status;
+  });
+}
+
+int tmc_step_view(tmc_step *step, const char *name, tmc_view *out) {
+  return guarded([&]() -> tmc::Status {
+    tmc::TensorView view;
+    if (tmc::Status s = findView(step, name, view); !s)
+      return s;
+    const tmc::TensorInfo &info = *view.tensor;
+    tmc_view full = {};
+    full.dtype = static_cast<tmc_dtype>(info.type);
+    full.data = view.data;
+    full.device = view.backend == tmc::Backend::Cuda ? TMC_CUDA : TMC_CPU;
+    full.device_number = view.deviceNumber;
+    full.rank = info.rank;
+    full.read_only = view.readOnly;
+    for (int i = 0; i < info.rank; ++i)
+      full.dims[i] = info.dims[i];
+    tmc::stridesOf(info, full.strides);
+    full.bytes = info.bytes();
+    return tmc::giveSized("tmc_view", full, kLeastView, out);
+  });
+}
+int tmc_step_dlpack(tmc_step *step, const char *name,
+                    struct DLManagedTensorVersioned **out) {
+  return guarded([&]() -> tmc::Status {
+    tmc::TensorView view;
+    if (tmc::Status s = findView(step, name, view); !s)
+      return s;
+    *out = tmc::makeDLPack(step->step, view);
+    return tmc::Status::ok();
+  });
+}
+int tmc_step_dlpack_unversioned(tmc_step *step, const char *name,
+                                struct DLManagedTensor **out) {
+  return guarded([&]() -> tmc::Status {
+    tmc::TensorView view;
+    if (tmc::Status s = findView(step, name, view); !s)
+      return s;
+    if (view.readOnly)
+      return {tmc::Code::Unsupported,
+              std::string("'") + name +
+                  "' is read-only, which DLPack says from version 1 on"};
+    *out = tmc::makeUnversionedDLPack(step->step, view);
+    return tmc::Status::ok();
   });
 }
 
@@ -273,17 +345,18 @@ int tmc_step_resume(tmc_step *step, const char *directory) {
 int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
   return guarded([&] {
     const tmc::StepStatistics s = step->step->statistics();
-    out->arena_bytes = s.arenaBytes.device();
-    out->high_water_bytes = s.highWaterBytes.device();
-    out->allocations = s.allocations;
-    out->largest_allocation_bytes = s.largestAllocationBytes;
-    out->steps = s.steps;
-    out->last_step_seconds = s.lastStepSeconds;
-    out->grad_norm = s.gradNorm;
-    out->loss_scale = s.lossScale;
-    out->skipped_steps = s.skippedSteps;
-    out->saturations = s.saturations;
-    return tmc::Status::ok();
+    tmc_statistics full = {};
+    full.arena_bytes = s.arenaBytes.device();
+    full.high_water_bytes = s.highWaterBytes.device();
+    full.allocations = s.allocations;
+    full.largest_allocation_bytes = s.largestAllocationBytes;
+    full.steps = s.steps;
+    full.last_step_seconds = s.lastStepSeconds;
+    full.grad_norm = s.gradNorm;
+    full.loss_scale = s.lossScale;
+    full.skipped_steps = s.skippedSteps;
+    full.saturations = s.saturations;
+    return tmc::giveSized("tmc_statistics", full, kLeastStatistics, out);
   });
 }
 
@@ -296,10 +369,11 @@ int tmc_step_space(const tmc_step *step, int64_t index, tmc_space *out) {
                                     " doesn't exist"};
     const tmc::StepStatistics s = step->step->statistics();
     const tmc::SpaceInfo &space = tmc::kSpaces[index];
-    out->name = space.name;
-    out->arena_bytes = s.arenaBytes[space.kind];
-    out->high_water_bytes = s.highWaterBytes[space.kind];
-    return tmc::Status::ok();
+    tmc_space full = {};
+    full.name = space.name;
+    full.arena_bytes = s.arenaBytes[space.kind];
+    full.high_water_bytes = s.highWaterBytes[space.kind];
+    return tmc::giveSized("tmc_space", full, kLeastSpace, out);
   });
 }
 }

@@ -138,12 +138,15 @@ public:
   /// the arena's size where touched pages can't be counted (cuda).
   virtual int64_t highWaterBytes(SpaceKind space) const = 0;
   virtual int threads() const { return 1; }
+  /// cuda: the device's number, as the CUDA runtime counts.
+  int number() const { return number_; }
 
   /// cuda: the choice of products' algorithms.
   AlgorithmChoice algorithms;
 
 protected:
   std::string description_; // Empty: its name says all.
+  int number_ = 0;
 };
 
 Status createDevice(const DeviceOptions &options,

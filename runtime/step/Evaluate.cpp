@@ -1,5 +1,6 @@
 //===- Evaluate.cpp - the loss of a batch, without a step -----------------===//
 
+#include "runtime/step/Ranges.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
 
@@ -70,6 +71,8 @@ Status evaluate(Step &step, double &loss) {
   if (Status s = values::checkParams(program, step.given_); !s)
     return s;
   if (Status s = values::checkInputs(program, step.given_); !s)
+    return s;
+  if (Status s = checkRanges(program, step.homes(), step.viewed_); !s)
     return s;
   Kept kept;
   if (Status s = keep(program, step.homes(), kept); !s)

@@ -124,6 +124,8 @@ struct TensorInfo {
   const StoredInfo *stored = nullptr;
   /// If it holds maxima of codes: the codes, an index into tensors.
   int64_t maximaOf = -1;
+  /// Other values use its bytes within a step: it is read after a step only.
+  bool isOverwritten = false;
 
   int64_t elements() const {
     int64_t n = 1;

@@ -2,7 +2,11 @@
 #ifndef TMC_RUNTIME_STEP_RANGES_H
 #define TMC_RUNTIME_STEP_RANGES_H
 
+#include "runtime/kernels/Status.h"
+#include "runtime/step/Homes.h"
 #include "runtime/step/Program.h"
+
+#include <vector>
 
 namespace tmc {
 
@@ -28,6 +32,15 @@ bool allOfRange(const IndexRange &range, const TensorInfo &tensor, F &&holds) {
   }
   return true;
 }
+
+/// Code::BadInput if an element of `data`, the values of `tensor`, is outside
+/// of its range.
+Status checkRange(const TensorInfo &tensor, const void *data);
+
+/// The same for the values that tensors have now, for those that are `chosen`,
+/// by tensor.
+Status checkRanges(const StepProgram &program, const Homes &homes,
+                   const std::vector<bool> &chosen);
 
 } // namespace tmc
 

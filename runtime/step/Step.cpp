@@ -143,42 +143,6 @@ static Status startQueues(const StepProgram &program, Device &device,
   return device.startQueues(needs);
 }
 
-static Status checkElement(const TensorInfo &tensor, const void *data,
-                           int64_t index, const IndexRange &range) {
-  const int64_t value = tensor.type == DType::I64
-                            ? static_cast<const int64_t *>(data)[index]
-                            : static_cast<const int32_t *>(data)[index];
-  if ((value >= 0 && value < range.limit) ||
-      (range.allowIgnore && value == range.ignore))
-    return Status::ok();
-  return {Code::BadInput, "element " + std::to_string(index) + " of '" +
-                              tensor.name + "' is " + std::to_string(value) +
-                              ", outside [0, " + std::to_string(range.limit) +
-                              ")"};
-}
-
-/// Code::BadInput if an index is outside of its range.
-static Status checkRange(const TensorInfo &tensor, const void *data) {
-  if (tensor.type != DType::I64 && tensor.type != DType::I32)
-    return Status::ok();
-  const IndexRange all{{},           {}, {}, tensor.limit, tensor.allowIgnore,
-                       tensor.ignore};
-  const int64_t count = tensor.limit > 0 ? tensor.elements() : 0;
-  for (int64_t i = 0; i < count; ++i)
-    if (Status s = checkElement(tensor, data, i, all); !s)
-      return s;
-  for (int32_t k = 0; k < tensor.rangeCount; ++k) {
-    const IndexRange &range = tensor.ranges[k];
-    Status status;
-    if (!allOfRange(range, tensor, [&](int64_t index) {
-          status = checkElement(tensor, data, index, range);
-          return status.isOk();
-        }))
-      return status;
-  }
-  return Status::ok();
-}
-
 Status faultOf(const IndexFault &fault) {
   return {Code::BadInput, "an index is " + std::to_string(fault.value) +
                               " in row " + std::to_string(fault.row) +
@@ -216,7 +180,8 @@ static Status returnStates(const StepProgram &program, const Homes &homes,
 
 Step::Step(const StepProgram &program, const StepOptions &options)
     : program_(program), options_(options), figures_(program),
-      given_(size_t(program.tensorCount)) {}
+      given_(size_t(program.tensorCount)),
+      viewed_(size_t(program.tensorCount)) {}
 
 Step::~Step() {
   if (kernels_)
@@ -422,6 +387,8 @@ Status Step::run(double &loss) {
   if (Status s = values::checkParams(program_, given_); !s)
     return s;
   if (Status s = values::checkInputs(program_, given_); !s)
+    return s;
+  if (Status s = checkRanges(program_, homes(), viewed_); !s)
     return s;
   if (program_.skipsNonFinite)
     if (Status s = keepStates(program_, homes(), kept_); !s)

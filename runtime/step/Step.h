@@ -153,6 +153,8 @@ public:
 private:
   friend Status evaluate(Step &step, double &loss);
   friend Status checkValues(const Step &step);
+  friend Status viewOf(Step &step, const TensorInfo &tensor,
+                       struct TensorView &view);
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
@@ -175,7 +177,8 @@ private:
   void *kernels_ = nullptr;
   Figures figures_;
   bool started_ = false;
-  std::vector<bool> given_; // by tensor: whether it was written
+  std::vector<bool> given_;  // by tensor: whether it was written
+  std::vector<bool> viewed_; // inputs that a program may write unseen
   /// The reason why the values are lost, if a step failed in its middle.
   Status lost_;
   double learningRate_ = 1e-3;

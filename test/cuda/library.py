@@ -53,7 +53,7 @@ def check(library, header):
     step = ctypes.CDLL(library, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     step.tmc_last_error.restype = ctypes.c_char_p
     settings = ctypes.create_string_buffer(256)
-    step.tmc_options_init(settings)
+    step.tmc_options_init(settings, len(settings))
     created = ctypes.c_void_p()
     code = step.tmc_step_create(settings, ctypes.byref(created))
     said = step.tmc_last_error().decode()

@@ -121,6 +121,30 @@ class Work:
         return bad
 
 
+class View(ctypes.Structure):
+    """tmc_view."""
+    _fields_ = [("size", ctypes.c_uint32), ("dtype", ctypes.c_int), ("data", ctypes.c_void_p), ("device", ctypes.c_int),
+                ("device_number", ctypes.c_int32), ("rank", ctypes.c_int32), ("read_only", ctypes.c_int32),
+                ("dims", ctypes.c_int64 * 8), ("strides", ctypes.c_int64 * 8), ("bytes", ctypes.c_int64)]
+
+
+def unlike_views(step, values):
+    """How many tensors aren't seen at their place on the card; its memory is the host's in the emulator."""
+    bad = 0
+    for name, want in values.items():
+        view = View(ctypes.sizeof(View))
+        code = step.api.tmc_step_view(step.step, name.encode(), ctypes.byref(view))
+        if code == 4:
+            continue  # The plan moves it.
+        if code or view.device != 2 or view.device_number != 0:
+            print(f"{name}: code {code}, a view of device {view.device}, number {view.device_number}")
+            bad += 1
+        elif view.dtype == 0 and ctypes.string_at(view.data, view.bytes) != want.tobytes():
+            print(f"{name}: a view of other values")
+            bad += 1
+    return bad
+
+
 def one(directory, path, steps, graph, compares):
     """In a process of its own: a digest of a step's parameters' bits, and whether its gradients are
     the golden ones, if that is asked. With more steps than one, the others begin with the same parameters; the
@@ -148,6 +172,7 @@ def one(directory, path, steps, graph, compares):
     for name, want in trained.items():
         after[name] = step.read(name, math.prod(want["shape"]))
         digest.update(after[name].tobytes())
+    bad += unlike_views(step, after)
     if int(steps) > 1:
         for name in trained:
             step.write(name, before[name].tobytes())
@@ -207,7 +232,7 @@ def train(directory, path, save, resume, steps, graph):
     print("digest", hashlib.sha256(checkpoint(step, save) + repr(loss).encode()).hexdigest())
     step.api.tmc_emulator_graphs.restype = ctypes.c_int64
     print("graphs", step.api.tmc_emulator_graphs())
-    statistics = check.Statistics()
+    statistics = check.Statistics(ctypes.sizeof(check.Statistics))
     step.call("tmc_step_get_statistics", ctypes.byref(statistics))
     copies = wrong = 0
     for name, want in golden["gradients"].items():

@@ -48,14 +48,14 @@ RATE = 4096.0  # a power of two, so that dividing by it adds no rounding
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("threads", ctypes.c_int32), ("guard_pages", ctypes.c_int32), ("poison", ctypes.c_int32),
-                ("check_finite", ctypes.c_int32), ("seed", ctypes.c_uint64),
-                ("nvme_directory", ctypes.c_char_p), ("host_threads", ctypes.c_int32),
-                ("link_bytes_per_second", ctypes.c_double), ("no_graph", ctypes.c_int32)]
+    _fields_ = [("size", ctypes.c_uint32), ("threads", ctypes.c_int32), ("host_threads", ctypes.c_int32),
+                ("guard_pages", ctypes.c_int32), ("poison", ctypes.c_int32), ("check_finite", ctypes.c_int32),
+                ("no_graph", ctypes.c_int32), ("seed", ctypes.c_uint64), ("nvme_directory", ctypes.c_char_p),
+                ("link_bytes_per_second", ctypes.c_double)]
 
 
 class Statistics(ctypes.Structure):
-    _fields_ = [("arena_bytes", ctypes.c_int64), ("high_water_bytes", ctypes.c_int64), ("allocations", ctypes.c_int64),
+    _fields_ = [("size", ctypes.c_uint32), ("arena_bytes", ctypes.c_int64), ("high_water_bytes", ctypes.c_int64), ("allocations", ctypes.c_int64),
                 ("largest_allocation_bytes", ctypes.c_int64), ("steps", ctypes.c_int64),
                 ("last_step_seconds", ctypes.c_double), ("grad_norm", ctypes.c_double),
                 ("loss_scale", ctypes.c_double), ("skipped_steps", ctypes.c_int64),
@@ -69,7 +69,7 @@ class Step:
         self.api = ctypes.CDLL(os.path.join(directory, "libstep.so"))
         self.api.tmc_last_error.restype = ctypes.c_char_p
         options = Options()
-        self.api.tmc_options_init(ctypes.byref(options))
+        self.api.tmc_options_init(ctypes.byref(options), ctypes.sizeof(options))
         options.threads = threads
         options.no_graph = not graph
         self.step = ctypes.c_void_p()
@@ -101,7 +101,7 @@ class Step:
         return loss.value
 
     def statistics(self):
-        statistics = Statistics()
+        statistics = Statistics(ctypes.sizeof(Statistics))
         self.call("tmc_step_get_statistics", ctypes.byref(statistics))
         return statistics
 

@@ -943,7 +943,7 @@ TEST(Step, WeightsAreMatchedByNameAndShape) {
 
 TEST(CInterface, IsAThinCover) {
   tmc_options options;
-  tmc_options_init(&options);
+  tmc_options_init(&options, sizeof options);
   options.threads = 1;
   tmc_step *step = nullptr;
   ASSERT_EQ(tmc_step_create(&options, &step), 0) << tmc_last_error();
@@ -958,11 +958,13 @@ TEST(CInterface, IsAThinCover) {
   ASSERT_EQ(tmc_step_run(step, &loss), 0) << tmc_last_error();
   EXPECT_NEAR(loss, std::log(100.0), 0.1);
   tmc_statistics stats;
+  stats.size = sizeof stats;
   ASSERT_EQ(tmc_step_get_statistics(step, &stats), 0);
   EXPECT_EQ(stats.steps, 1);
   EXPECT_LE(stats.high_water_bytes, (stats.arena_bytes + 4095) / 4096 * 4096);
   ASSERT_EQ(tmc_step_space_count(step), int64_t(kSpaceCount));
   tmc_space space;
+  space.size = sizeof space;
   ASSERT_EQ(tmc_step_space(step, 0, &space), 0);
   EXPECT_STREQ(space.name, "device");
   EXPECT_EQ(space.arena_bytes, stats.arena_bytes);
@@ -974,6 +976,7 @@ TEST(CInterface, IsAThinCover) {
   }
   EXPECT_EQ(tmc_step_space(step, int64_t(kSpaceCount), &space), 2);
   tmc_tensor info;
+  info.size = sizeof info;
   ASSERT_EQ(tmc_step_tensor(step, 0, &info), 0);
   EXPECT_STREQ(info.name, "embed");
   EXPECT_EQ(info.bytes, 6400);

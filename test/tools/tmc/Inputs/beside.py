@@ -48,12 +48,13 @@ static void must(int i, int code) {
 static void create(int i) {
   struct step_functions *f = &functions[i];
   tmc_options options;
-  f->options_init(&options);
+  f->options_init(&options, sizeof options);
   options.threads = 1;
   must(i, f->step_create_of(f->step_identity(), &options, &steps[i]));
   must(i, f->step_init_random(steps[i], 7));
   for (int64_t k = 0; k < f->step_tensor_count(steps[i]); ++k) {
     tmc_tensor tensor;
+    tensor.size = sizeof tensor;
     must(i, f->step_tensor(steps[i], k, &tensor));
     if (tensor.role != TMC_BATCH || (tensor.dtype != TMC_F32 && tensor.dtype != TMC_I64))
       continue;

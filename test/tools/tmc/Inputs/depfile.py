@@ -64,7 +64,7 @@ shutil.copy(os.path.join(HERE, "v.data"), PLACE)
 write("the target.json", json.dumps(TARGET))
 write("Makefile", "my\\ step/plan.json:\n\t" + command("-MF", "step.d").replace("$", "$$") + "\n-include step.d\n")
 rule = command("-MF", "ninja.d").replace("$", "$$")
-files = "plan.json step.cpp step.h step.mlir tmc.h report.html plan-trace.json weights.json".split()
+files = "plan.json step.cpp step.h step.mlir tmc.h report.html plan-trace.json weights.json config.toml".split()
 write("build.ninja", "rule step\n  command = %s\n  depfile = ninja.d\n  deps = gcc\nbuild %s: step\n" %
       (rule, " ".join("my$ step/" + each for each in files)))
 sys.path.insert(0, os.path.dirname(__file__))
