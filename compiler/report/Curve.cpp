@@ -1,6 +1,7 @@
 #include "compiler/report/Curve.h"
 
 #include "compiler/emit/Emit.h"
+#include "compiler/report/Axis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -30,37 +31,6 @@ std::string tmc::curveCsv(const Curve &curve) {
   }
   return text;
 }
-
-namespace {
-
-/// Maps data to a box of the picture and chooses round ticks.
-struct Axis {
-  double low, high;  // Data.
-  double begin, end; // Picture.
-  double at(double value) const {
-    return high > low ? begin + (value - low) / (high - low) * (end - begin)
-                      : (begin + end) / 2;
-  }
-  /// 1, 2 or 5 times a power of `base`, about `count` of them.
-  double step(int count, double base = 10) const {
-    double raw = (high - low) / count;
-    if (raw <= 0)
-      return 1;
-    double unit = std::pow(base, std::floor(std::log(raw) / std::log(base)));
-    for (double factor : {1., 2., 5., 10., 20., 50., 100., 200., 500.})
-      if (unit * factor >= raw)
-        return unit * factor;
-    return unit * base;
-  }
-};
-
-std::string tick(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%g", std::round(value * 1e6) / 1e6);
-  return text;
-}
-
-} // namespace
 
 std::string tmc::curveSvg(const Curve &curve) {
   std::string text;
@@ -94,14 +64,14 @@ std::string tmc::curveSvg(const Curve &curve) {
          inUnits(curve.points.back().budgetBytes), 60, 700};
   Axis y{least * 1.08, std::max(most * 1.08, 0.1), 270, 16};
   double step = y.step(5);
-  for (double v = std::ceil(y.low / step) * step; v <= y.high; v += step)
+  for (double v = y.first(step); v <= y.high; v += step)
     os << llvm::formatv(
         "<line class=\"grid\" x1=\"60\" x2=\"700\" y1=\"{0:F1}\" "
         "y2=\"{0:F1}\"/><text x=\"54\" y=\"{1:F1}\" "
         "text-anchor=\"end\">{2}</text>",
         y.at(v), y.at(v) + 4, tick(v));
   step = x.step(7);
-  for (double v = std::ceil(x.low / step) * step; v <= x.high; v += step)
+  for (double v = x.first(step); v <= x.high; v += step)
     os << llvm::formatv("<line class=\"grid\" x1=\"{0:F1}\" x2=\"{0:F1}\" "
                         "y1=\"16\" y2=\"270\"/><text x=\"{0:F1}\" y=\"288\" "
                         "text-anchor=\"middle\">{1}</text>",

@@ -389,8 +389,8 @@ public:
            readableBytes(value.bytes) + ", " + typeText(value) + "\n";
   }
   std::string decided(int32_t content) const {
-    return Teller(trace, content, tensors[content],
-                  contents.tensorsOf[content], contents.homeOf[content])
+    return Teller(trace, content, tensors[content], contents.tensorsOf[content],
+                  contents.homeOf[content])
         .tell();
   }
 
@@ -442,8 +442,7 @@ Expected<std::string> tmc::explainTensors(const PlanTrace &trace,
       text += (text.empty() ? "" : "\n") + explainer.decided(content);
   }
   if (!persistent.empty())
-    text +=
-        (text.empty() ? "" : "\n") + (Explainer::kAlwaysThere + persistent);
+    text += (text.empty() ? "" : "\n") + (Explainer::kAlwaysThere + persistent);
   if (!text.empty())
     return text;
   Failure failure = Failure::input("no tensor matches '" + glob + "'");

@@ -123,10 +123,9 @@ json::Object launchColumns(const PlanTrace &trace) {
                        })},
       {"group",
        column(list, [&](const Launch &l) { return groupOf(trace, l); })},
-      {"value", column(list,
-                       [&](const Launch &l) {
-                         return l.isMove() ? l.reads[0] : -1;
-                       })},
+      {"value",
+       column(list,
+              [&](const Launch &l) { return l.isMove() ? l.reads[0] : -1; })},
       {"workSpace",
        column(list, [](const Launch &l) { return int(l.workspaceSpace); })},
       {"name", column(list, [](const Launch &l) { return visible(l.name); })},
