@@ -170,8 +170,8 @@ std::string tmc::compareText(const PlanDirectory &first,
   std::string text;
   auto row = [&](const std::string &title, const std::string &one,
                  const std::string &other, const std::string &more) {
-    text += "  " + atLeft(title, 24) + " " + atRight(one, 18) + " " +
-            atRight(other, 18) + (more.empty() ? "" : "   ") + more + "\n";
+    text += "  " + atLeft(title, 24) + " " + atRight(one, 20) + " " +
+            atRight(other, 20) + (more.empty() ? "" : "   ") + more + "\n";
   };
   text += "the first:  " + first.name + "\nthe second: " + second.name +
           "\n\nfigures\n";

@@ -141,10 +141,11 @@ std::string sourcesText(const Measured &measured) {
   std::string text;
   if (measured.profile)
     text += "The profile has " + std::to_string(measured.profile->steps) +
-            " steps on " + measured.profile->device + ". ";
+            " steps on " + measured.profile->device + ".";
   if (measured.log)
-    text += "The log has " + std::to_string(measured.log->steps.size()) +
-            " steps; the first isn't in the median. ";
+    text += (text.empty() ? "The log has " : " The log has ") +
+            std::to_string(measured.log->steps.size()) +
+            " steps; the first isn't in the median.";
   return text;
 }
 

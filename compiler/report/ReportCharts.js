@@ -203,7 +203,7 @@ function drawLanes(chart) {
   });
   f.g.textAlign = "right"; f.g.fillStyle = f.fg;
   used.forEach((e, k) => f.g.fillText(ENGINES[e], f.left - 5, f.top + k * ROW + ROW / 2 + 4));
-  chart.legend.innerHTML = legend([...[...phases].sort().map(p => [PHASES[p], PHASE_COLOURS[p]]), ...(again ? [["recomputed", LAYERS[AGAIN][1]]] : []),
+  chart.legend.innerHTML = legend([...[...phases].sort().map(p => [PHASES[p], PHASE_COLOURS[p]]), ...(again ? [LAYERS[AGAIN]] : []),
     ...(waits ? [["the kernels wait", WAIT]] : []), ...[...shown].sort((a, b) => a - b).map(k => LAYERS[k])]);
 }
 

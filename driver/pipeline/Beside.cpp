@@ -12,8 +12,8 @@ using namespace tmc;
 
 /// No plan or trace of tmc is larger, and no profile.
 static constexpr int64_t kMostPlanBytes = int64_t(1) << 30;
-/// A line of a log has some 400 bytes: five million steps.
-static constexpr int64_t kMostLogBytes = int64_t(2) << 30;
+/// A line of a log has some 400 bytes: two million steps.
+static constexpr int64_t kMostLogBytes = int64_t(1) << 30;
 
 /// A file of a directory that tmc compile wrote.
 static Expected<std::string> fileIn(const std::string &path,
