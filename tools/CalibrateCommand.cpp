@@ -1,35 +1,13 @@
 #include "tools/CalibrateCommand.h"
 
 #include "driver/pipeline/Messages.h"
+#include "driver/pipeline/TextFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace tmc;
-
-/// Writes `path` through a temporary file, so that no partial file ever exists.
-static Expected<void> writeTarget(const std::string &path,
-                                  const std::string &text) {
-  auto cant = [&](const std::string &why) {
-    return Failure::world("can't write '" + path + "': " + why);
-  };
-  auto file = llvm::sys::fs::TempFile::create(path + "-%%%%%%");
-  if (!file)
-    return cant(llvm::toString(file.takeError()));
-  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  os << text;
-  os.flush();
-  if (os.has_error()) {
-    std::string why = os.error().message();
-    os.clear_error();
-    llvm::consumeError(file->discard());
-    return cant(why);
-  }
-  if (llvm::Error error = file->keep(path))
-    return cant(llvm::toString(std::move(error)));
-  return {};
-}
 
 int CalibrateCommand::run() {
   auto fail = [](const Failure &failure) {
@@ -63,7 +41,7 @@ int CalibrateCommand::run() {
   Expected<Calibration> done = calibrate(options);
   if (!done)
     return fail(done.failure());
-  if (auto written = writeTarget(output, targetToJson(done->target)); !written)
+  if (auto written = writeText(output, targetToJson(done->target)); !written)
     return fail(written.failure());
   summarize(done->target.name + "\n" + calibrationTable(*done) + "  wrote " +
             output + "; use it with --target=" + output + "\n");

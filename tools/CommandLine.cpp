@@ -247,9 +247,10 @@ static std::optional<int> look(std::vector<std::string> &arguments,
   for (const Word &word : *all)
     if (!word.flag)
       words.push_back(*word.value);
-  if (words.size() > command.wordCount)
-    return wrong(Failure::usage("'" + words[command.wordCount].str() +
-                                "' is one argument too many"));
+  const size_t most = command.wordCount + command.moreWords;
+  if (words.size() > most)
+    return wrong(
+        Failure::usage("'" + words[most].str() + "' is one argument too many"));
   if (words.size() < command.wordCount)
     return wrong(
         Failure::usage(StringRef(command.words).split(' ').first.str() +

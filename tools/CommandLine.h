@@ -29,6 +29,7 @@ struct Command {
   size_t wordCount;  // Words that aren't flags.
   const char *summary;
   const char *table = nullptr; // Of --config's file; null: it takes none.
+  size_t moreWords = 0;        // Further words that it may have.
 };
 
 struct Program {

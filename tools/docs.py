@@ -262,6 +262,7 @@ SEE = {
     "compile": "[runtime.md](runtime.md) describes the directory that it writes.",
     "plan": "[reports.md](reports.md) explains the table.",
     "explain": "[reports.md](reports.md#why-a-tensor-was-kept-or-recomputed) explains the answer.",
+    "report": "[reports.md](reports.md#two-plans-and-a-measured-step) shows the output.",
     "verify": "The reference is the interpreter in `compiler/reference`, which computes in double.",
     "doctor": "",
     "calibrate": "[targets.md](targets.md#measuring) describes the measurement and the file.",

@@ -1,4 +1,4 @@
-// tmc - the command: compile, plan, explain, verify, merge.
+// tmc - the command: compile, plan, explain, report, verify, merge.
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "driver/pipeline/Compile.h"
@@ -14,6 +14,7 @@
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/MergeCommand.h"
+#include "tools/ReportCommand.h"
 #include "tools/VerifyCommand.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -550,6 +551,7 @@ static int runCommand(int argc, char **argv) {
   installInterruptHandler();
   installOutOfMemoryHandler();
   ModelFlags flags;
+  ReportCommand beside;
   VerifyCommand verify;
   cl::SubCommand doctor{"doctor", "what is missing on this machine"};
   CalibrateCommand calibrate;
@@ -564,6 +566,7 @@ static int runCommand(int argc, char **argv) {
       cl::sub(flags.compile),
       cl::sub(flags.plan),
       cl::sub(flags.explain),
+      cl::sub(beside.command),
       cl::sub(verify.command),
       cl::sub(calibrate.command),
       cl::sub(merge.command),
@@ -575,6 +578,9 @@ static int runCommand(int argc, char **argv) {
        "say whether and how a step fits; no weights, no code", "compile"},
       {&flags.explain, "DIR|MODEL [flags]", 1,
        "say why each tensor was kept or recomputed", "compile"},
+      {&beside.command, "DIR [DIR] [flags]", 1,
+       "two plans beside each other, or a measured step beside its plan",
+       nullptr, 1},
       {&verify.command, "DIR [flags]", 1,
        "run a compiled step against the reference interpreter"},
       {&doctor, "", 0, "say what is missing on this machine, and the fix"},
@@ -594,6 +600,8 @@ static int runCommand(int argc, char **argv) {
   if (messages != "text" && messages != "json")
     return finish(
         Failure::usage("--messages=" + messages + " is none of text, json"));
+  if (beside.command)
+    return guarded([&] { return beside.run(); });
   if (verify.command)
     return guarded([&] { return verify.run(); });
   if (doctor)

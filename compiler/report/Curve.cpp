@@ -1,6 +1,7 @@
 #include "compiler/report/Curve.h"
 
 #include "compiler/emit/Emit.h"
+#include "compiler/report/Axis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -31,56 +32,27 @@ std::string tmc::curveCsv(const Curve &curve) {
   return text;
 }
 
-namespace {
-
-/// Maps data to a box of the picture and chooses round ticks.
-struct Axis {
-  double low, high;  // Data.
-  double begin, end; // Picture.
-  double at(double value) const {
-    return high > low ? begin + (value - low) / (high - low) * (end - begin)
-                      : (begin + end) / 2;
-  }
-  /// 1, 2 or 5 times a power of `base`, about `count` of them.
-  double step(int count, double base = 10) const {
-    double raw = (high - low) / count;
-    if (raw <= 0)
-      return 1;
-    double unit = std::pow(base, std::floor(std::log(raw) / std::log(base)));
-    for (double factor : {1., 2., 5., 10., 20., 50., 100., 200., 500.})
-      if (unit * factor >= raw)
-        return unit * factor;
-    return unit * base;
-  }
-};
-
-std::string tick(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%g", std::round(value * 1e6) / 1e6);
-  return text;
-}
-
-} // namespace
-
 std::string tmc::curveSvg(const Curve &curve) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 320\" "
         "class=\"curve\" role=\"img\" aria-label=\"predicted time by budget\">"
         "<style>.curve{font:12px system-ui,sans-serif;color:#24292f}"
-        ".curve text{fill:currentColor}.curve .grid{stroke:currentColor;"
-        "stroke-opacity:.15}.curve .plans{fill:none;stroke:#2f6fab;"
-        "stroke-width:2}.curve .bound{fill:none;stroke:#999;stroke-dasharray:4 "
-        "3}.curve circle{fill:#2f6fab}.curve .this{fill:#d1495b}"
-        "@media(prefers-color-scheme:dark){.curve{color:#d8dee4}.curve "
-        ".plans{stroke:#6cb6ff}.curve circle{fill:#6cb6ff}}</style>\n";
+        ".curve text,.curve circle{fill:currentColor}.curve "
+        ".grid{stroke:currentColor;stroke-opacity:.15}.curve "
+        ".plans,.curve .bound,.curve .this{fill:none;stroke:currentColor;"
+        "stroke-width:2}.curve .bound{stroke-width:1;stroke-dasharray:4 3}"
+        "@media(prefers-color-scheme:dark){.curve{color:#d8dee4}}</style>\n";
   if (curve.points.empty()) {
     os << "<text x=\"20\" y=\"40\">no plan is known</text></svg>\n";
     return text;
   }
-  double most = 0;
-  for (const CurvePoint &p : curve.points)
+  // A plan with moves may be faster than the step without a budget.
+  double least = 0, most = 0;
+  for (const CurvePoint &p : curve.points) {
+    least = std::min(least, p.overheadPct);
     most = std::max(most, p.overheadPct);
+  }
   int64_t unit = curve.points.back().budgetBytes >= int64_t(1) << 30 ? 1 << 30
                  : curve.points.back().budgetBytes >= 1 << 20        ? 1 << 20
                                                                      : 1 << 10;
@@ -90,16 +62,16 @@ std::string tmc::curveSvg(const Curve &curve) {
   auto inUnits = [&](int64_t bytes) { return double(bytes) / double(unit); };
   Axis x{inUnits(curve.points.front().budgetBytes),
          inUnits(curve.points.back().budgetBytes), 60, 700};
-  Axis y{0, std::max(most * 1.08, 0.1), 270, 16};
+  Axis y{least * 1.08, std::max(most * 1.08, 0.1), 270, 16};
   double step = y.step(5);
-  for (double v = 0; v <= y.high; v += step)
+  for (double v = y.first(step); v <= y.high; v += step)
     os << llvm::formatv(
         "<line class=\"grid\" x1=\"60\" x2=\"700\" y1=\"{0:F1}\" "
         "y2=\"{0:F1}\"/><text x=\"54\" y=\"{1:F1}\" "
         "text-anchor=\"end\">{2}</text>",
         y.at(v), y.at(v) + 4, tick(v));
   step = x.step(7);
-  for (double v = std::ceil(x.low / step) * step; v <= x.high; v += step)
+  for (double v = x.first(step); v <= x.high; v += step)
     os << llvm::formatv("<line class=\"grid\" x1=\"{0:F1}\" x2=\"{0:F1}\" "
                         "y1=\"16\" y2=\"270\"/><text x=\"{0:F1}\" y=\"288\" "
                         "text-anchor=\"middle\">{1}</text>",
@@ -109,10 +81,10 @@ std::string tmc::curveSvg(const Curve &curve) {
         "transform=\"rotate(-90 14 143)\">overhead, %</text>\n";
   auto line = [&](const char *name, auto value) {
     os << "<polyline class=\"" << name << "\" points=\"";
-    double before = -1;
+    double before = NAN;
     for (const CurvePoint &p : curve.points)
-      if (double v = value(p); v >= 0) {
-        if (curve.isSparse && before >= 0)
+      if (double v = value(p); !std::isnan(v)) {
+        if (curve.isSparse && !std::isnan(before))
           os << llvm::formatv("{0:F1},{1:F1} ", x.at(inUnits(p.budgetBytes)),
                               y.at(before));
         os << llvm::formatv("{0:F1},{1:F1} ", x.at(inUnits(p.budgetBytes)),
@@ -123,11 +95,13 @@ std::string tmc::curveSvg(const Curve &curve) {
   };
   // The bounds of a few points don't hold for the budgets between them.
   if (!curve.isSparse)
-    line("bound", [](const CurvePoint &p) { return p.lowerBoundPct; });
+    line("bound", [](const CurvePoint &p) {
+      return p.lowerBoundPct < 0 ? NAN : p.lowerBoundPct;
+    });
   line("plans", [](const CurvePoint &p) { return p.overheadPct; });
   auto dot = [&](const CurvePoint &p, const char *name, double radius) {
     os << llvm::formatv("<circle class=\"{0}\" cx=\"{1:F1}\" cy=\"{2:F1}\" "
-                        "r=\"{3}\"><title>{4}: +{5:F2} %{6}</title></circle>",
+                        "r=\"{3}\"><title>{4}: {5:F2} %{6}</title></circle>",
                         name, x.at(inUnits(p.budgetBytes)), y.at(p.overheadPct),
                         radius, readableBytes(p.budgetBytes), p.overheadPct,
                         p.levers.empty() ? "" : ", " + p.levers);
@@ -151,7 +125,7 @@ std::string tmc::curveSvg(const Curve &curve) {
     CurvePoint shown = curve.plan;
     shown.budgetBytes =
         std::min(shown.budgetBytes, curve.points.back().budgetBytes);
-    dot(shown, "this", 5);
+    dot(shown, "this", 7);
   }
   os << "\n</svg>\n";
   return text;

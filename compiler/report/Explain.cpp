@@ -364,6 +364,59 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
   return text;
 }
 
+namespace {
+
+/// The text about each content: several that are always there share a heading.
+class Explainer {
+public:
+  explicit Explainer(const PlanTrace &trace)
+      : trace(trace), tensors(trace.tensorsOf()), contents(trace) {}
+
+  /// Content without a tensor is in no plan.
+  bool isPlanned(int32_t content) const {
+    return !contents.tensorsOf[content].empty();
+  }
+  /// True if it is on the device all the time, in one form.
+  bool isAlwaysThere(int32_t content) const {
+    return trace.values[content].persistent &&
+           tensors[content] == contents.tensorsOf[content];
+  }
+  static constexpr const char *kAlwaysThere =
+      "in memory during the whole step and between steps\n";
+  std::string alwaysThere(int32_t content) const {
+    const PlanTrace::Value &value = trace.values[content];
+    return value.name + ": " + value.valueClass + ", " +
+           readableBytes(value.bytes) + ", " + typeText(value) + "\n";
+  }
+  std::string decided(int32_t content) const {
+    return Teller(trace, content, tensors[content], contents.tensorsOf[content],
+                  contents.homeOf[content])
+        .tell();
+  }
+
+private:
+  const PlanTrace &trace;
+  std::vector<std::vector<int32_t>> tensors;
+  Contents contents;
+};
+
+} // namespace
+
+std::vector<std::string> tmc::explainContents(const PlanTrace &trace) {
+  Explainer explainer(trace);
+  std::vector<std::string> texts(trace.values.size());
+  for (size_t v = 0; v < trace.values.size(); ++v) {
+    const int32_t content = trace.values[v].content;
+    if (!texts[content].empty() || !explainer.isPlanned(content))
+      continue;
+    texts[content] =
+        explainer.isAlwaysThere(content)
+            ? Explainer::kAlwaysThere + explainer.alwaysThere(content)
+            : explainer.decided(content);
+  }
+  return texts;
+}
+
 Expected<std::string> tmc::explainTensors(const PlanTrace &trace,
                                           const std::string &glob) {
   llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
@@ -371,33 +424,25 @@ Expected<std::string> tmc::explainTensors(const PlanTrace &trace,
     return Failure::usage("--tensor=" + glob + ": " +
                           llvm::toString(pattern.takeError()));
   bool isPlain = glob.find_first_of("*?[") == std::string::npos;
-  std::vector<std::vector<int32_t>> tensors = trace.tensorsOf();
-  Contents contents(trace);
+  Explainer explainer(trace);
   std::string text, persistent;
   std::vector<char> isTold(trace.values.size(), 0);
-  for (size_t v = 0; v < trace.values.size(); ++v) {
-    llvm::StringRef name = trace.values[v].name;
+  for (const PlanTrace::Value &value : trace.values) {
+    llvm::StringRef name = value.name;
     bool matches = isPlain ? name == glob || name.starts_with(glob + " (") ||
                                  name.starts_with(glob + "#")
                            : pattern->match(name);
-    int32_t content = trace.values[v].content;
-    if (!matches || isTold[content] || contents.tensorsOf[content].empty())
+    int32_t content = value.content;
+    if (!matches || isTold[content] || !explainer.isPlanned(content))
       continue;
     isTold[content] = 1;
-    const PlanTrace::Value &value = trace.values[content];
-    if (value.persistent && tensors[content] == contents.tensorsOf[content])
-      persistent += value.name + ": " + value.valueClass + ", " +
-                    readableBytes(value.bytes) + ", " + typeText(value) + "\n";
+    if (explainer.isAlwaysThere(content))
+      persistent += explainer.alwaysThere(content);
     else
-      text += (text.empty() ? "" : "\n") +
-              Teller(trace, content, tensors[content],
-                     contents.tensorsOf[content], contents.homeOf[content])
-                  .tell();
+      text += (text.empty() ? "" : "\n") + explainer.decided(content);
   }
   if (!persistent.empty())
-    text += (text.empty() ? "" : "\n") +
-            std::string("in memory during the whole step and between steps\n") +
-            persistent;
+    text += (text.empty() ? "" : "\n") + (Explainer::kAlwaysThere + persistent);
   if (!text.empty())
     return text;
   Failure failure = Failure::input("no tensor matches '" + glob + "'");

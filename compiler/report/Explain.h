@@ -7,6 +7,7 @@
 #include "compiler/report/PlanTrace.h"
 
 #include <string>
+#include <vector>
 
 namespace tmc {
 
@@ -26,6 +27,10 @@ std::string explainAll(const PlanTrace &trace, int count = 24);
 /// (backward)". Error: no name matches; the notes list similar names.
 Expected<std::string> explainTensors(const PlanTrace &trace,
                                      const std::string &glob);
+
+/// The text of `explainTensors` about each content, by the index of its value;
+/// empty for other forms of a content and for what no plan has.
+std::vector<std::string> explainContents(const PlanTrace &trace);
 
 } // namespace tmc
 

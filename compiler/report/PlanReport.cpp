@@ -10,8 +10,6 @@ using namespace tmc;
 
 namespace json = llvm::json;
 
-static constexpr int kPlanSchema = 3;
-
 const char *tmc::nameOf(ModelValue::Kind kind) {
   constexpr const char *kNames[] = {"trained", "frozen", "state"};
   return kNames[kind];

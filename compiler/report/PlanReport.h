@@ -10,6 +10,9 @@
 
 namespace tmc {
 
+/// The schema of plan.json.
+constexpr int kPlanSchema = 3;
+
 /// plan.json: the schema is versioned; an unknown figure is null, never 0.
 std::string planJson(const Planned &planned);
 

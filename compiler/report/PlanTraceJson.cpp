@@ -338,7 +338,7 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
   reader.ok &= within(trace.peakLaunch, launches);
   for (const PlanTrace::Tensor &t : trace.tensors)
     reader.ok &= within(t.value, values) && within(t.begin, launches) &&
-                 t.end <= launches &&
+                 within(t.end, launches + 1) &&
                  t.placeOf < int64_t(trace.tensors.size()) &&
                  t.buffer < int64_t(trace.buffers.size());
   // Each launch belongs to a segment, and has a time in each of its trips.
@@ -362,7 +362,7 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
     reader.ok &= within(v.content, values);
   for (const PlanTrace::Value &v : trace.values)
     for (const PlanTrace::Gap &gap : v.gaps)
-      reader.ok &= within(gap.from, launches) && gap.to <= launches;
+      reader.ok &= within(gap.from, launches) && within(gap.to, launches + 1);
   if (!reader.ok)
     return wrong("a field is missing, out of range or no name");
   return trace;

@@ -6,11 +6,13 @@
 
 #include "compiler/emit/Emit.h"
 #include "compiler/report/Explain.h"
+#include "compiler/report/Page.h"
 #include "compiler/report/PlanReport.h"
 #include "compiler/support/Escape.h"
 #include "compiler/support/Json.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace tmc;
 namespace json = llvm::json;
@@ -121,6 +123,9 @@ json::Object launchColumns(const PlanTrace &trace) {
                        })},
       {"group",
        column(list, [&](const Launch &l) { return groupOf(trace, l); })},
+      {"value",
+       column(list,
+              [&](const Launch &l) { return l.isMove() ? l.reads[0] : -1; })},
       {"workSpace",
        column(list, [](const Launch &l) { return int(l.workspaceSpace); })},
       {"name", column(list, [](const Launch &l) { return visible(l.name); })},
@@ -151,14 +156,16 @@ json::Object tensorColumns(const PlanTrace &trace) {
 json::Object valueColumns(const PlanTrace &trace) {
   std::vector<std::vector<int32_t>> tensors = trace.tensorsOf();
   json::Array names, layers, spaces, fates, bytes, worths, costs, agains, types,
-      whys;
+      whys, contents, paids;
   for (size_t v = 0; v < trace.values.size(); ++v) {
     const PlanTrace::Value &value = trace.values[v];
     std::string decision = decisionOf(trace, value.content, tensors[v]);
     if (value.persistent)
       decision = "persistent";
     int64_t worth = -1, cost = value.gaps.empty() ? -1 : 0, again = 0;
+    int64_t paid = 0;
     for (const PlanTrace::Gap &gap : value.gaps) {
+      paid += gap.held ? 0 : onDevice(gap.space) ? gap.paidPs : gap.waitedPs;
       cost += gap.held ? gap.breakPs : gap.paidPs;
       if (gap.worthPs >= 0)
         worth = std::max<int64_t>(worth, 0) + gap.worthPs;
@@ -176,13 +183,36 @@ json::Object valueColumns(const PlanTrace &trace) {
     agains.push_back(again);
     types.push_back(value.type);
     whys.push_back(visible(typeText(value)));
+    contents.push_back(value.content);
+    paids.push_back(paid);
   }
   return json::Object{
       {"name", std::move(names)},   {"layer", std::move(layers)},
       {"space", std::move(spaces)}, {"fate", std::move(fates)},
       {"bytes", std::move(bytes)},  {"worth", std::move(worths)},
       {"cost", std::move(costs)},   {"again", std::move(agains)},
-      {"type", std::move(types)},   {"why", std::move(whys)}};
+      {"type", std::move(types)},   {"why", std::move(whys)},
+      {"paid", std::move(paids)},   {"content", std::move(contents)}};
+}
+
+/// What `tmc explain` says of each content. Lines repeat, so each is there
+/// once: {"lines": [text ...], "of": [[line ...] ...]}, by value.
+json::Object explainedColumns(const PlanTrace &trace) {
+  llvm::StringMap<int64_t> known;
+  json::Array lines, of;
+  for (const std::string &text : explainContents(trace)) {
+    json::Array indices;
+    for (llvm::StringRef rest = text; !rest.empty();) {
+      auto [line, after] = rest.split('\n');
+      rest = after;
+      const auto [at, isNew] = known.try_emplace(line, known.size());
+      if (isNew)
+        lines.push_back(visible(line.str()));
+      indices.push_back(at->second);
+    }
+    of.push_back(std::move(indices));
+  }
+  return json::Object{{"lines", std::move(lines)}, {"of", std::move(of)}};
 }
 
 json::Array cards(const PlanFigures &plan) {
@@ -205,9 +235,12 @@ json::Array cards(const PlanFigures &plan) {
     card(percent(plan.lowerBoundPct()), "proven at least");
   card(std::to_string(plan.record.recomputedOps),
        "of " + std::to_string(plan.launches) + " launches again");
-  card(readableBytes(plan.unconstrainedBytes + plan.record.reservedBytes),
-       "without recomputation");
-  card(readableBytes(plan.record.smallestFoundBytes), "smallest known to work");
+  if (plan.unconstrainedBytes >= 0)
+    card(readableBytes(plan.unconstrainedBytes + plan.record.reservedBytes),
+         "without recomputation");
+  if (plan.record.smallestFoundBytes >= 0)
+    card(readableBytes(plan.record.smallestFoundBytes),
+         "smallest known to work");
   return array;
 }
 
@@ -228,38 +261,32 @@ std::string valueLists(const Planned &planned) {
   return text;
 }
 
-using Filling = std::pair<llvm::StringRef, std::string>;
-
-/// Replaces marks in `page` by texts. A mark inside a text isn't replaced.
-std::string filled(llvm::StringRef page, llvm::ArrayRef<Filling> fillings) {
-  std::string text;
-  while (true) {
-    const Filling *next = nullptr;
-    size_t at = page.size();
-    for (const Filling &filling : fillings)
-      if (size_t found = page.find(filling.first); found < at) {
-        at = found;
-        next = &filling;
-      }
-    text += page.take_front(at);
-    if (!next)
-      return text;
-    text += next->second;
-    page = page.drop_front(at + next->first.size());
-  }
-}
-
 } // namespace
 
 /// The caption of the curve.
 static std::string curveText(const Curve &curve) {
   if (!curve.isSparse)
     return "Plans for other budgets (dots), what no plan with the same order "
-           "can beat (dashed), and this plan (red).";
+           "can beat (dashed), and this plan (ring).";
   return "The plans that were found on the way to this one (dots), and this "
-         "plan (red). Between the dots nothing was sought: a budget there "
+         "plan (ring). Between the dots nothing was sought: a budget there "
          "works with the plan to its left, and may have a cheaper one. "
          "<code>tmc plan --sweep</code> plans for a row of budgets.";
+}
+
+/// The curve's points as rows.
+static std::string curveRows(const Curve &curve) {
+  std::string text;
+  for (const CurvePoint &p : curve.points) {
+    char overhead[32];
+    snprintf(overhead, sizeof overhead, "%.2f %%", p.overheadPct);
+    text += "<tr><td class=\"n\">" + readableBytes(p.budgetBytes) +
+            "</td><td class=\"n\">" + readableSeconds(p.seconds) +
+            "</td><td class=\"n\">" + overhead + "</td><td class=\"n\">" +
+            std::to_string(p.recomputedOps) + "</td><td>" + inHtml(p.levers) +
+            "</td></tr>";
+  }
+  return text;
 }
 
 std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
@@ -278,6 +305,9 @@ std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
                     {"values", valueColumns(trace)},
                     {"segments", std::move(segments)},
                     {"peak", trace.peakLaunch},
+                    {"budget", trace.budgetBytes},
+                    {"reserved", trace.reservedBytes},
+                    {"explained", explainedColumns(trace)},
                     {"cards", cards(plan)}};
   std::string micro =
       plan.microBatches > 1
@@ -291,6 +321,8 @@ std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
                         {"<!--TABLE-->", inHtml(planTable(planned))},
                         {"<!--CURVETEXT-->", curveText(curve)},
                         {"<!--CURVE-->", curveSvg(curve)},
+                        {"<!--CURVEROWS-->", curveRows(curve)},
+                        {"<!--MADE-->", madeHtml(planned.made)},
                         {"<!--VALUES-->", valueLists(planned)},
                         {"/*DATA*/null", inScript(std::move(data))}});
 }

@@ -16,7 +16,6 @@ namespace json = llvm::json;
 /// has some millions.
 static constexpr JsonLimits kProfileLimits{.maxDepth = 8,
                                            .maxValues = 32 << 20};
-static constexpr int64_t kProfileSchema = 3;
 
 absl::Status tmc::addOwnPrices(const std::string &text, const std::string &name,
                                Target &target) {

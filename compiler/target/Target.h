@@ -115,6 +115,9 @@ struct MeasuredCard {
 absl::StatusOr<MeasuredCard> measuredCardFromJson(const std::string &json,
                                                   const std::string &name);
 
+/// The schema of the trainer's profiles (runtime/step/Profile.h).
+constexpr int64_t kProfileSchema = 3;
+
 /// Adds the times of kernels from a profile, which the trainer's `--profile`
 /// wrote: the mean of all runs of an object. `name` is used in errors.
 absl::Status addOwnPrices(const std::string &json, const std::string &name,

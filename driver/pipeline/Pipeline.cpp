@@ -49,7 +49,7 @@ Planned tmc::plannedOf(const Compiled &compiled) {
           /*library=*/"",
           /*identity=*/"",
           forward.table(),
-          {TMC_VERSION, options.command, now(), forward.fingerprint,
+          {TMC_VERSION, options.command, compiled.date, forward.fingerprint,
            planFingerprint(compiled)}};
 }
 
@@ -76,6 +76,7 @@ PlannedCandidate tmc::planForward(const Forward &forward,
 
 Compiled tmc::compileTo(const CompileOptions &options, Phase last) {
   Compiled compiled;
+  compiled.date = now();
   Expected<Forward> read = readModel(options, compiled.warnings);
   if (!read) {
     compiled.done = std::move(read.failure());

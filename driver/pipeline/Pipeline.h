@@ -29,6 +29,7 @@ struct Compiled {
   /// the figures and the trace of the smallest known plan.
   std::unique_ptr<Candidate> candidate;
   std::vector<std::string> warnings; // Of the model and of the candidate.
+  std::string date;                  // In UTC; empty: unknown.
 
   /// The program to run. There is a candidate.
   const StepForm &step() const { return candidate->form; }

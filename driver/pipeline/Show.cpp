@@ -4,50 +4,15 @@
 #include "compiler/report/PlanReport.h"
 #include "compiler/report/Snapshot.h"
 #include "compiler/support/Escape.h"
+#include "driver/pipeline/Beside.h"
 #include "driver/pipeline/Messages.h"
 #include "driver/pipeline/Sweep.h"
+#include "driver/pipeline/TextFile.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace tmc;
-
-static std::error_code writeTo(llvm::raw_fd_ostream &os,
-                               const std::string &content) {
-  os << content;
-  os.flush();
-  std::error_code error = os.error();
-  os.clear_error();
-  return error;
-}
-
-/// Writes a complete file or leaves the old one: a full disk leaves no half
-/// file. A file that isn't regular (a terminal, a pipe) is written directly.
-static Expected<void> writeFile(const std::string &path,
-                                const std::string &content) {
-  auto failed = [&](const std::error_code &error) {
-    return Failure::world("can't write '" + path + "': " + error.message());
-  };
-  std::error_code error;
-  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path)) {
-    llvm::raw_fd_ostream os(path, error);
-    if (!error)
-      error = writeTo(os, content);
-    return error ? Expected<void>(failed(error)) : Expected<void>();
-  }
-  auto file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
-  if (!file)
-    return failed(llvm::errorToErrorCode(file.takeError()));
-  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  if ((error = writeTo(os, content))) {
-    llvm::consumeError(file->discard());
-    return failed(error);
-  }
-  if (llvm::Error kept = file->keep(path))
-    return failed(llvm::errorToErrorCode(std::move(kept)));
-  return {};
-}
 
 Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   options.emit = Artifact::Plan;
@@ -75,7 +40,7 @@ Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
       for (const auto &[name, content] :
            {std::pair(show.output + ".csv", curveCsv(curve)),
             std::pair(show.output + ".svg", curveSvg(curve))})
-        TMC_TRY(writeFile(name, content));
+        TMC_TRY(writeText(name, content));
     }
   } else if (show.json) {
     llvm::outs() << planJson(plannedOf(compiled));
@@ -86,13 +51,13 @@ Expected<void> tmc::planModel(CompileOptions options, const ShowOptions &show) {
     return done;
   const PlanTrace &trace = compiled.step().trace;
   if (!show.report.empty())
-    TMC_TRY(writeFile(show.report,
+    TMC_TRY(writeText(show.report,
                       planHtml(plannedOf(compiled),
                                show.sweep ? curve : knownCurve(compiled))));
   if (!show.snapshot.empty())
-    TMC_TRY(writeFile(show.snapshot, memorySnapshot(trace)));
+    TMC_TRY(writeText(show.snapshot, memorySnapshot(trace)));
   if (!show.trace.empty())
-    TMC_TRY(writeFile(show.trace, stepTrace(trace)));
+    TMC_TRY(writeText(show.trace, stepTrace(trace)));
   return {};
 }
 
@@ -112,13 +77,7 @@ static Expected<void> printReasons(const PlanTrace &trace,
 Expected<void> tmc::explainPlan(CompileOptions options,
                                 const std::string &glob) {
   if (llvm::sys::fs::is_directory(options.model)) {
-    auto file = llvm::MemoryBuffer::getFile(options.model + "/plan-trace.json");
-    if (!file)
-      return Failure::input(
-          "'" + options.model +
-          "' has no plan-trace.json: it is no directory that tmc "
-          "compile wrote");
-    Expected<PlanTrace> trace = readPlanTrace((*file)->getBuffer().str());
+    Expected<PlanTrace> trace = traceIn(options.model);
     if (!trace)
       return std::move(trace.failure());
     return printReasons(*trace, glob);

@@ -170,11 +170,11 @@ private:
     return least;
   }
 
-  bool isHeld(const Gap &gap) const {
-    int32_t first = mainRow[gap.first], last = mainRow[gap.last];
-    for (int32_t interval : intervalsOf[gap.value])
-      if (out.intervals[interval].begin <= first &&
-          last < out.intervals[interval].end)
+  /// True if `value` is alive over the rows from one use to the next.
+  bool isHeld(ValueId value, int32_t from, int32_t to) const {
+    for (int32_t interval : intervalsOf[value])
+      if (out.intervals[interval].begin <= from &&
+          to <= out.intervals[interval].end)
         return true;
     return false;
   }
@@ -255,7 +255,7 @@ private:
       decision.to = size_t(gap.last) + 1 < mainRow.size()
                         ? mainRow[gap.last + 1]
                         : int32_t(out.rows.size());
-      decision.held = isHeld(gap);
+      decision.held = isHeld(gap.value, decision.from, decision.to);
       decision.overPeak =
           decision.from < out.peakRow && out.peakRow < decision.to;
       decision.leastCost = costByKernels(model, found);

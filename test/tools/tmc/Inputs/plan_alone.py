@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import sys
 
 
@@ -11,6 +12,13 @@ def alone(text):
     plan = json.loads(text)
     del plan["plan_seconds"], plan["made"]["command"], plan["made"]["date"]
     return json.dumps(plan, indent=1)
+
+
+def page_alone(text):
+    """The same of a report.html."""
+    alone, count = re.subn(rb'<dl class="made">.*?</dl>', b"", text)
+    assert count == 1
+    return alone
 
 
 if __name__ == "__main__":

@@ -190,6 +190,37 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   EXPECT_EQ(told->levers.parameters.cost, 0);
 }
 
+/// The program runs u between f and g, and the plan runs it after them.
+TEST(Account, HoldsAValueInTheOrderOfThePlan) {
+  SpaceProblem s;
+  SegmentId step = s.p.addSegment("step");
+  s.value("x", 10).kind = ValueKind::Persistent;
+  for (const char *name : {"a", "c", "l"})
+    s.value(name);
+  s.p.values[s.id("c")].liveOut = s.p.values[s.id("l")].liveOut = true;
+  s.form("a@host", "a");
+  for (auto [name, reads, writes] :
+       {std::tuple("f", "x", "a"), {"u", "x", "c"}, {"g", "a", "l"}}) {
+    Recipe recipe = s.recipe(name, reads, writes);
+    recipe.recomputable = true;
+    s.p.addInstruction(step, recipe);
+  }
+  s.move("stash", "a", "a@host", kD2H);
+  s.move("fetch", "a@host", "a", kH2D);
+  Plan plan;
+  plan.solution = s.list("f g u");
+  plan.orders = {{0, 1, 2}};
+  absl::StatusOr<Profile> profile = simulate(s.p, plan.solution);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  plan.cost = profile->makespan;
+  plan.peakBytes = profile->spacePeakBytes;
+  absl::StatusOr<Account> told = account(s.p, plan);
+  ASSERT_TRUE(told.ok()) << told.status();
+  ASSERT_EQ(told->gaps.size(), 2u); // a over u, and c over g.
+  for (const GapDecision &gap : told->gaps)
+    EXPECT_TRUE(gap.held) << s.p.values[gap.value].name;
+}
+
 /// A parameter w and its state m, 100 bytes each, the gradient g, and what the
 /// host needs to update m.
 void addState(SpaceProblem &s, int64_t gradientBytes) {
