@@ -111,7 +111,7 @@ typedef struct tmc_tensor {
 } tmc_tensor;
 
 /* The numbers of DLPack. */
-typedef enum tmc_device { TMC_CPU = 1, TMC_CUDA = 2 } tmc_device;
+typedef enum tmc_device { TMC_DEVICE_CPU = 1, TMC_DEVICE_CUDA = 2 } tmc_device;
 
 /* The bytes of a tensor, at their place in the step's arena. */
 typedef struct tmc_view {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SharedTensor", "TensorInfo", "Tensors"]
 
-_CPU = 1  # TMC_CPU, and DLPack's number.
+_CPU = 1  # TMC_DEVICE_CPU, and DLPack's number.
 _READ_ONLY = 1  # A flag of DLPack.
 
 

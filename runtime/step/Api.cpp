@@ -243,7 +243,8 @@ int tmc_step_view(tmc_step *step, const char *name, tmc_view *out) {
     tmc_view full = {};
     full.dtype = static_cast<tmc_dtype>(info.type);
     full.data = view.data;
-    full.device = view.backend == tmc::Backend::Cuda ? TMC_CUDA : TMC_CPU;
+    full.device =
+        view.backend == tmc::Backend::Cuda ? TMC_DEVICE_CUDA : TMC_DEVICE_CPU;
     full.device_number = view.deviceNumber;
     full.rank = info.rank;
     full.read_only = view.readOnly;

@@ -260,7 +260,7 @@ TEST(CInterface, RefusesStructsWithoutASize) {
   EXPECT_EQ(tmc_step_view(step, "embed", &view), 2);
   view.size = sizeof view;
   ASSERT_EQ(tmc_step_view(step, "embed", &view), 0) << tmc_last_error();
-  EXPECT_EQ(view.device, TMC_CPU);
+  EXPECT_EQ(view.device, TMC_DEVICE_CPU);
   EXPECT_EQ(view.strides[0], tiny::kChannels);
   EXPECT_EQ(view.bytes, 6400);
   EXPECT_EQ(tmc_step_view(step, "nobody", &view), 2);

@@ -76,7 +76,7 @@ int main(void) {
         if (which && round) {
           must(tmc_step_view(step, tensor.its.name, &view.its), 0);
           CHECK(view);
-          if (view.its.device != TMC_CPU || view.its.read_only || view.its.bytes != tensor.its.bytes)
+          if (view.its.device != TMC_DEVICE_CPU || view.its.read_only || view.its.bytes != tensor.its.bytes)
             return 1;
           memcpy(view.its.data, data, (size_t)view.its.bytes);
         } else {
@@ -218,7 +218,7 @@ PLANTED = [
     ("  int32_t poison; ", "  int32_t first, poison; "),  # not at the end
     ("  int64_t bytes;\n  int32_t trainable;", "  int32_t trainable;\n  int64_t bytes;"),  # another order
     ("TMC_F32,", "TMC_F128,\n  TMC_F32,"),
-    ("TMC_CUDA = 2", "TMC_CUDA = 3"),
+    ("TMC_DEVICE_CUDA = 2", "TMC_DEVICE_CUDA = 3"),
     ("tmc_step_run(tmc_step *step, double *loss)", "tmc_step_run(tmc_step *step, float *loss)"),
     ("TMC_API int32_t tmc_abi_version(void);", ""),
     ("#define TMC_ABI_VERSION 1", "#define TMC_ABI_VERSION 2"),
