@@ -20,7 +20,7 @@ class PageTest(unittest.TestCase):
     def check(self, code: str, output: str) -> None:
         lacking = [
             m
-            for m in ("torch", "transformers", "peft")
+            for m in ("torch", "transformers", "peft", "datasets")
             if re.search(rf"^(from|import) .*\b{m}\b", code, re.M) and not helpers.has(m)
         ]
         if "TrainingArguments" in code and not helpers.has("accelerate"):

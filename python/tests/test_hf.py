@@ -83,6 +83,33 @@ class TrainerTest(unittest.TestCase):
         for name, value in one.model.state_dict().items():
             torch.testing.assert_close(two.model.state_dict()[name], value, atol=2e-5, rtol=0)
 
+    @needs("peft", "datasets")
+    def test_an_adapter_on_padded_rows_of_json_lines(self) -> None:
+        from datasets import load_dataset
+        from peft import LoraConfig, get_peft_model
+
+        def collate(rows: Any) -> Any:
+            def padded(key: str, by: int) -> Any:
+                return torch.tensor([row[key] + [by] * (12 - len(row[key])) for row in rows])
+
+            return {"input_ids": padded("input_ids", 0), "attention_mask": (padded("input_ids", -1) >= 0).long(),
+                    "labels": padded("labels", -100)}  # fmt: skip
+
+        path = Path(self.place) / "rows.jsonl"
+        with open(path, "w") as file:
+            for i, row in enumerate(self.data):
+                length = 6 + i % 7
+                file.write(json.dumps({"input_ids": row["input_ids"].tolist()[:length],
+                                       "labels": row["labels"].tolist()[:length]}) + "\n")  # fmt: skip
+        rows = load_dataset("json", data_files=str(path), split="train", cache_dir=self.place)
+        self.model = get_peft_model(self.model, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights="gaussian"))
+        self.data = rows
+        trainers = [self.trainer(self.arguments(remove_unused_columns=False), kind, data_collator=collate)
+                    for kind in (transformers.Trainer, None)]  # fmt: skip
+        self.compare(*[self.losses(trainer) for trainer in trainers])
+        for name, value in trainers[0].model.state_dict().items():
+            torch.testing.assert_close(trainers[1].model.state_dict()[name], value, atol=2e-5, rtol=0)
+
     def test_accumulation_is_micro_batches(self) -> None:
         more = dict(per_device_train_batch_size=2, gradient_accumulation_steps=2)
         two = self.trainer(self.arguments(**more))
