@@ -70,8 +70,7 @@ class Evaluated(Case):
 
         def same(title, *more):
             run = Run(step, title.replace(" ", "-"), self.data, "--threads=1", *evaluated, *more, steps=EVALUATED)
-            found = [line for line in run.lines if line.get("kind") == "eval"]
-            run.lines = [line for line in run.lines if "kind" not in line]
+            found = run.evaluations
             fault = run.difference(first)
             if not fault and [line["step"] for line in found] != [2, 4, 6]:
                 fault = f"evaluations are {found}"
@@ -86,7 +85,7 @@ class Evaluated(Case):
                 tally.test(f"{self.name}: {title}, the losses", "" if other == losses else f"{other} instead of {losses}")
         half = Run(step, "half", self.data, "--threads=1", steps=3)
         rest = Run(step, "rest", self.data, "--threads=2", *evaluated, f"--resume={half.directory}", steps=3, init=False)
-        found = [line["eval_loss"] for line in rest.lines if "kind" in line]
+        found = [line["eval_loss"] for line in rest.evaluations]
         tally.test(f"{self.name}: resumed", rest.text if rest.code else "" if found == losses[1:] else f"{found} instead of {losses[1:]}")
         if self.plain:
             self.check_value(tally, step)
@@ -105,7 +104,7 @@ class Evaluated(Case):
         for run in alone, trained:
             if run.code:
                 return tally.test(f"{self.name}: the loss without dropout", run.text)
-        got = alone.lines[0]["eval_loss"]
+        got = alone.evaluations[0]["eval_loss"]
         want = sum(line["loss"] * size for line, size in zip(trained.lines, sizes)) / samples
         tally.test(f"{self.name}: the loss without dropout", "" if abs(got - want) <= NEAR * want else f"{got} instead of {want}",
                    f"{got:.6f}, off by {abs(got / want - 1):.1e}")

@@ -132,10 +132,13 @@ class Run:
             [os.path.join(step, "train"), *[f"--data={d}" for d in data], f"--steps={steps}", *rate, "--quiet",
              f"--save={self.directory}", f"--log={log}", *start, *flags])
         self.seconds = time.monotonic() - begin
-        self.lines = []
+        # Of the log: steps, and evaluations.
+        self.lines, self.evaluations = [], []
         if self.code == 0:
             with open(log) as file:
-                self.lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
+                lines = [json.loads(line) for line in file]
+            self.lines = [line for line in lines if line["kind"] == "step"]
+            self.evaluations = [line for line in lines if line["kind"] == "eval"]
             self.checkpoint = Checkpoint(self.directory)
 
     def losses(self):
@@ -146,6 +149,8 @@ class Run:
             if each.code:
                 return f"the trainer ended with {each.code}: {each.text}"
         mine, others = self.losses(), other.losses()[-len(self.losses()):]
+        if len(mine) != len(others):
+            return f"there are {len(mine)} steps and {len(others)}"
         if mine != others:
             first = next((m, o) for m, o in zip(mine, others) if m != o)
             return f"step, loss and gradient norm are {first[0]} and {first[1]}"
