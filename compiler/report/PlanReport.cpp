@@ -245,8 +245,9 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
 /// Who made the plan of which model.
 static json::Object madeJson(const Provenance &made) {
   json::Array command;
+  // A path may be of other bytes than UTF-8.
   for (const std::string &word : made.command)
-    command.push_back(word);
+    command.push_back(json::fixUTF8(word));
   return json::Object{{"version", made.version},
                       {"command", std::move(command)},
                       {"date", nameOrNull(made.date)},

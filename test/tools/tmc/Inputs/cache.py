@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from plan_alone import alone
+from plan_alone import alone, page_alone
 
 TMC, MODEL, HERE = sys.argv[1:]
 CACHE = os.path.join(HERE, "cache")
@@ -38,6 +38,7 @@ def files(name):
         with open(os.path.join(HERE, name, each), "rb") as file:
             result[each] = file.read()
     result["plan.json"] = alone(result["plan.json"])
+    result["report.html"] = page_alone(result["report.html"])
     return result
 
 
