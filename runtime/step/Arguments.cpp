@@ -132,9 +132,11 @@ Status wholeNumber(const std::string &flag, const std::string &text,
 
 /// Parses "2GB", "500MiB", "1.5GB" or "4096" as bytes.
 Status byteNumber(const std::string &flag, const std::string &text,
-                  double &value) {
+                  double &value, std::vector<std::string> &notes) {
   const SizeText size = readSize(text);
   value = double(size.bytes);
+  if (!size.note.empty())
+    notes.push_back(size.note);
   return !size.fault && size.bytes > 0
              ? Status::ok()
              : usage(flag + " takes a size such as 2GB or 500MiB, not '" +
@@ -236,7 +238,9 @@ Status setFlag(const std::string &name, const std::string &value,
   } else if (name == "--nvme") {
     parsed.nvme = value;
   } else if (name == "--link-bandwidth") {
-    if (Status s = byteNumber(name, value, parsed.linkBytesPerSecond); !s)
+    if (Status s =
+            byteNumber(name, value, parsed.linkBytesPerSecond, parsed.notes);
+        !s)
       return s;
   } else if (name == "--seed") {
     parsed.seed = number;

@@ -49,6 +49,7 @@ struct Arguments {
   std::string nvme;        // the directory of the swap file
   double linkBytesPerSecond = 0;
   int hostThreads = 0;
+  std::vector<std::string> notes; // about values that were read
   std::string tune; // The file of measured algorithms; "": not requested
 };
 

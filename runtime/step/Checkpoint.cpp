@@ -487,7 +487,7 @@ static Status passOn(const StepProgram &program, int64_t moved,
   return Status::ok();
 }
 
-Status values::checkSaved(const StepProgram &program, bool trainedAlone) {
+static Status checkStored(const StepProgram &program, bool trainedAlone) {
   for (int64_t i = 0; i < program.tensorCount; ++i)
     if (program.tensors[i].stored && !trainedAlone)
       return {Code::Unsupported,
@@ -522,17 +522,13 @@ static Status rename(const SavedWeights &how, Contents &contents) {
   return Status::ok();
 }
 
-Status Step::saveWeights(const std::string &directory,
-                         const SavedWeights &how) {
-  if (!lost_)
-    return lost_;
-  if (!checkParams(program_, given_))
-    return {Code::Usage, "there is nothing to save yet"};
-  if (Status s = checkSaved(program_, how.trainedAlone); !s)
+/// Lists the tensors of a file of weights. `moved`: as of passOn.
+static Status listWeights(const StepProgram &program, const SavedWeights &how,
+                          int64_t moved, Contents &contents) {
+  if (Status s = checkStored(program, how.trainedAlone); !s)
     return s;
-  Contents contents;
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
     const bool isSaved = info.role == Role::Param
                              ? info.trainable || !how.trainedAlone
                              : info.role == Role::State && !how.trainedAlone;
@@ -544,10 +540,24 @@ Status Step::saveWeights(const std::string &directory,
       contents.tensors.push_back({info.aliases[k], &info});
   }
   if (!how.beside.empty() && !how.trainedAlone)
-    if (Status s = passOn(program_, steps_ - skipped_, how.beside, contents);
-        !s)
+    if (Status s = passOn(program, moved, how.beside, contents); !s)
       return s;
-  if (Status s = rename(how, contents); !s)
+  return rename(how, contents);
+}
+
+Status values::checkSaved(const StepProgram &program, const SavedWeights &how) {
+  Contents contents;
+  return listWeights(program, how, 0, contents);
+}
+
+Status Step::saveWeights(const std::string &directory,
+                         const SavedWeights &how) {
+  if (!lost_)
+    return lost_;
+  if (!checkParams(program_, given_))
+    return {Code::Usage, "there is nothing to save yet"};
+  Contents contents;
+  if (Status s = listWeights(program_, how, steps_ - skipped_, contents); !s)
     return s;
   // transformers opens only files with this entry.
   contents.metadata = {{"format", "pt"}};

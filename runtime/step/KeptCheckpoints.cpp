@@ -52,20 +52,32 @@ std::vector<int64_t> stepsIn(const std::string &directory) {
   return steps;
 }
 
+/// True if `path` is the folder `directory` or one in it.
+bool isIn(const std::string &directory, const std::string &path) {
+  for (const std::string &place : {path, path + "/.."}) {
+    struct stat one, other;
+    if (!path.empty() && !stat(directory.c_str(), &one) &&
+        !stat(place.c_str(), &other) && one.st_dev == other.st_dev &&
+        one.st_ino == other.st_ino)
+      return true;
+  }
+  return false;
+}
+
 bool hasCheckpoint(const std::string &directory) {
   return !access((directory + "/" + kCheckpointFile).c_str(), F_OK);
 }
 
 } // namespace
 
-Status KeptCheckpoints::start(bool resumes) const {
+Status KeptCheckpoints::start(const std::string &origin) const {
   if (!count_)
     return Status::ok();
   if (mkdir(directory_.c_str(), 0777) && errno != EEXIST)
     return {Code::World,
             "can't make '" + directory_ + "': " + std::strerror(errno)};
   const std::vector<int64_t> steps = stepsIn(directory_);
-  if (resumes || steps.empty())
+  if (steps.empty() || isIn(directory_, origin))
     return Status::ok();
   return {Code::Usage, "'" + directory_ +
                            "' holds the checkpoints of a run, up "

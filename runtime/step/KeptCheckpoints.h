@@ -24,16 +24,17 @@ namespace tmc {
 
 class KeptCheckpoints {
 public:
-  /// Of the folder `directory`, of which the newest `count` stay; 0: there is
-  /// one, in `directory` itself.
+  /// The newest `count` checkpoints stay in the folder `directory`; 0: it has
+  /// one, in itself.
   KeptCheckpoints() = default;
   KeptCheckpoints(std::string directory, int64_t count)
       : directory_(std::move(directory)), count_(count) {}
 
-  /// Makes the folder. A run that doesn't resume fails (Code::Usage) if it
-  /// holds checkpoints: they are of another run, whose steps have other
-  /// numbers.
-  Status start(bool resumes) const;
+  /// Makes the folder, for a run that resumes from `origin`; "": it begins
+  /// anew. Fails with Code::Usage if the folder holds checkpoints and `origin`
+  /// is neither this folder nor in it: they are of another run, and a later
+  /// prune would remove them.
+  Status start(const std::string &origin) const;
   /// The folder for the checkpoint after `step`.
   std::string placeOf(int64_t step) const;
   /// The folder of the best checkpoint; "": there is none.

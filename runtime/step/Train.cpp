@@ -179,8 +179,7 @@ struct Trainer {
       if (!place.empty())
         if (Status s = checkPlace(place); !s)
           return s;
-    const bool resumes = !arguments.resume.empty();
-    if (Status s = kept.start(resumes); !s)
+    if (Status s = kept.start(arguments.resume); !s)
       return s;
     if (arguments.saveWeights)
       if (Status s = checkSaved(program); !s)
@@ -203,6 +202,7 @@ struct Trainer {
     }
     if (Status s = writeBase(); !s)
       return s;
+    const bool resumes = !arguments.resume.empty();
     if (const std::string best = kept.bestPlace(); resumes && !best.empty())
       bestLoss = evaluationLossIn(best).value_or(INFINITY);
     return arguments.log.empty()
@@ -212,7 +212,7 @@ struct Trainer {
 
   /// Checks what --save-weights will write.
   Status checkSaved(const StepProgram &program) const {
-    if (Status s = values::checkSaved(program, arguments.trainedAlone); !s)
+    if (Status s = values::checkSaved(program, savedWeights()); !s)
       return s;
     const std::string &old = arguments.savePrefix.first;
     bool isFound = old.empty();
@@ -550,6 +550,8 @@ int main(int count, char **words) {
                stdout);
     return 0;
   }
+  for (const std::string &note : arguments.notes)
+    std::fprintf(stderr, "note: %s\n", visible(note).c_str());
   (void)tmc_link_allocation_hook();
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
@@ -565,7 +567,7 @@ int main(int count, char **words) {
       return report(s);
     if (Status s = trainer.train(); !s)
       return report(s);
-    // What was trained is saved by now.
+    // The results are saved by now.
     if (std::fflush(stdout) || std::ferror(stdout))
       return report({Code::World, std::string("can't write to standard "
                                               "output: ") +

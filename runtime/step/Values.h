@@ -14,6 +14,10 @@
 #include <string>
 #include <vector>
 
+namespace tmc {
+struct SavedWeights;
+}
+
 namespace tmc::values {
 
 /// Bytes moved at a time.
@@ -105,9 +109,9 @@ Status checkInputs(const StepProgram &program, const std::vector<bool> &given);
 Status findLacking(const StepProgram &program, const std::string &path,
                    std::vector<std::string> &names);
 
-/// Code::Unsupported if the step can't write the model's weights, or of them
-/// what is trained alone: some are codes.
-Status checkSaved(const StepProgram &program, bool trainedAlone = false);
+/// The failure, without reading a value, of a file with these weights: tensors
+/// that are codes (Code::Unsupported), and names that it can't have.
+Status checkSaved(const StepProgram &program, const SavedWeights &how);
 
 /// Checks that a checkpoint's bytes have the checksum that was written.
 Status checkSum(const SafetensorsFile &file);

@@ -88,6 +88,19 @@ TEST_F(Kept, AnotherRunsCheckpointsStay) {
             0u)
       << r.error;
   EXPECT_EQ(checkpoint("run/step-000002"), before);
+  // Nor does one that resumes from elsewhere remove them.
+  ASSERT_EQ(run({"--steps", "5", "--save", *this / "other"}).code, 0);
+  auto resume = [&](const char *from) {
+    return train({"--steps", "1", "--resume", *this / from, "--save",
+                  *this / "run", "--keep", "1"});
+  };
+  EXPECT_EQ(resume("other").code, 2);
+  EXPECT_EQ(checkpoint("run/step-000002"), before);
+  fs::create_directory_symlink(dir_ / "run", dir_ / "link");
+  for (const char *from : {"run/step-000002", "link"}) {
+    const Result again = resume(from);
+    EXPECT_EQ(again.code, 0) << again.error;
+  }
 }
 
 TEST_F(Kept, FilesOfOthersStay) {
@@ -129,6 +142,13 @@ TEST_F(Kept, TheBestLossIsKnownAfterResuming) {
   EXPECT_EQ(field(*this / "log", "is_best"),
             (std::vector<std::string>{"true", "false"}));
   EXPECT_EQ(checkpoint("run/best"), best);
+}
+
+TEST_F(Kept, AUnitOfOneLetterIsSaid) {
+  const Result r =
+      train({"--steps", "1", "--quiet", "--link-bandwidth", "12G"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.error, "note: 12G is read as 12GiB\n");
 }
 
 TEST_F(Kept, Usage) {

@@ -189,7 +189,7 @@ struct New {
   int32_t a;
   int64_t b, c;
 };
-/// A struct of a program, with bytes behind it that nobody may write.
+/// A struct of a program, with bytes behind it that no library may write.
 template <typename T> struct Guarded {
   T its;
   uint64_t after = 0x1234;
@@ -263,7 +263,7 @@ TEST(CInterface, RefusesStructsWithoutASize) {
   EXPECT_EQ(view.device, TMC_DEVICE_CPU);
   EXPECT_EQ(view.strides[0], tiny::kChannels);
   EXPECT_EQ(view.bytes, 6400);
-  EXPECT_EQ(tmc_step_view(step, "nobody", &view), 2);
+  EXPECT_EQ(tmc_step_view(step, "none", &view), 2);
   struct DLManagedTensorVersioned *tensor = nullptr;
   ASSERT_EQ(tmc_step_dlpack(step, "loss", &tensor), 0);
   struct DLManagedTensor *before = nullptr;

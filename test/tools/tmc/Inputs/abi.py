@@ -21,7 +21,7 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes behind a struct, which nobody may write. */
+/* Bytes behind a struct, which no library may write. */
 #define GUARDED(type, name) struct { type its; unsigned char after[256]; } name; \
   memset(&name, 0x5a, sizeof name); name.its.size = sizeof(type)
 #define CHECK(name) intact(name.after, #name)
