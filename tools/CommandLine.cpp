@@ -90,7 +90,7 @@ namespace {
 /// A flag, or a word that isn't one.
 struct Word {
   cl::Option *flag = nullptr;
-  StringRef name;                 // Of a flag, as it was written.
+  StringRef name;                 // A flag's, as it was written.
   std::optional<StringRef> value; // Of a flag; or the word.
 };
 

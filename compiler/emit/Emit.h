@@ -46,8 +46,8 @@ struct EmitOptions {
   /// For each entry of the program, on its engine; empty: unknown.
   std::vector<double> entrySeconds;
   std::string fileDirectory; // The swap file's default directory.
-  /// Of the trainer's log: the version of tmc, and the fingerprints of the
-  /// model and of the plan.
+  /// The trainer's log says these: the version of tmc, and the fingerprints of
+  /// the model and of the plan.
   std::string version, modelFingerprint, planFingerprint;
   AdapterFiles adapter;
   const AlgorithmFile *algorithms = nullptr; // For products; null: none.

@@ -242,7 +242,7 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
                       {"sha256", file->sha256}};
 }
 
-/// Who made the plan of which model.
+/// The command that made a plan, and the fingerprints.
 static json::Object madeJson(const Provenance &made) {
   json::Array command;
   // A path may be of other bytes than UTF-8.

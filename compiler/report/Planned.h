@@ -115,13 +115,13 @@ struct PlanFigures {
 
 /// Tells one plan from another. Fingerprints are hexadecimal digits of hashes.
 struct Provenance {
-  std::string version;              // Of tmc.
+  std::string version;              // "0.1.0", tmc's.
   std::vector<std::string> command; // As it was given, with the program's name.
   std::string date;                 // "2026-11-30T07:04:13Z"; empty: unknown.
-  /// Of the forward function, as it was read: its ops, their types and names.
+  /// The forward function's, as it was read: its ops, their types and names.
   std::string model;
-  /// Of the plan's trace, without names and budget: what runs when, and where
-  /// each buffer is.
+  /// That of the plan's trace, without names and budget: the order of launches,
+  /// and the place of each buffer.
   std::string plan;
 };
 

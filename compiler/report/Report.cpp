@@ -195,7 +195,7 @@ json::Object valueColumns(const PlanTrace &trace) {
       {"paid", std::move(paids)},   {"content", std::move(contents)}};
 }
 
-/// What `tmc explain` says of each content. Lines repeat, so each is there
+/// The text of `tmc explain` about each content. Lines repeat, so each is there
 /// once: {"lines": [text ...], "of": [[line ...] ...]}, by value.
 json::Object explainedColumns(const PlanTrace &trace) {
   llvm::StringMap<int64_t> known;

@@ -33,7 +33,7 @@ struct Forward {
   std::string attention = "own"; // Or auto or cudnn; own if tmc lacks cuDNN.
   std::optional<AlgorithmFile> algorithms; // For products on the device.
   std::string bytecode;                    // @forward.
-  std::string fingerprint;                 // Of the model: Provenance::model.
+  std::string fingerprint;                 // Provenance::model.
   /// The model's parameters and states, in the order of the step's arguments.
   std::vector<ModelValue> values;
   /// The model's own values, which `weights` refers to; null: it has none.

@@ -37,7 +37,7 @@ struct ConfigFlag {
   enum Kind { Value, Switch, List };
   std::string name;
   Kind kind = Value;
-  bool isOn = false;               // Of a switch.
+  bool isOn = false;               // A switch's.
   std::vector<std::string> values; // One of a value, none of a switch.
 
   /// The words of a command line that say the same: "--dim=sequence=1024".

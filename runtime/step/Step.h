@@ -61,7 +61,7 @@ struct RunNotes {
 
 /// The contents of a file of the model's values.
 struct SavedWeights {
-  /// Of floats: F32, BF16 or F16; none: the step's types.
+  /// The type of floats: F32, BF16 or F16; none: the step's types.
   std::optional<DType> type = std::nullopt;
   /// A file whose tensors that belong to the model, but that no step needs, are
   /// written, too (counts of batches, unused buffers); "": there is none.

@@ -50,10 +50,10 @@ TEST(Account, TellsWhatWasMadeAgainAndWhatItPaid) {
   absl::StatusOr<Plan> plan = solve(p, {.budgetBytes = 230});
   ASSERT_TRUE(plan.ok());
   ASSERT_TRUE(plan->feasible);
-  absl::StatusOr<Account> told = account(p, *plan);
-  ASSERT_TRUE(told.ok());
+  absl::StatusOr<Account> found = account(p, *plan);
+  ASSERT_TRUE(found.ok());
   int64_t paid = 0, broken = 0;
-  for (const GapDecision &gap : told->gaps) {
+  for (const GapDecision &gap : found->gaps) {
     EXPECT_EQ(gap.leastCost, 5);
     EXPECT_EQ(gap.held, gap.paidCost == 0) << p.values[gap.value].name;
     paid += gap.paidCost;
@@ -61,9 +61,9 @@ TEST(Account, TellsWhatWasMadeAgainAndWhatItPaid) {
   }
   EXPECT_EQ(paid, plan->cost - plan->baseCost);
   EXPECT_GE(broken, 1);
-  EXPECT_EQ(told->levers.plainPeak, 320); // b3 makes g3 beside them.
-  EXPECT_EQ(told->levers.planPeak, plan->peakBytes[0]);
-  EXPECT_EQ(told->levers.recomputeCost, paid);
+  EXPECT_EQ(found->levers.plainPeak, 320); // b3 makes g3 beside them.
+  EXPECT_EQ(found->levers.planPeak, plan->peakBytes[0]);
+  EXPECT_EQ(found->levers.recomputeCost, paid);
 }
 
 TEST(Account, AddsUpToTheSimulation) {
@@ -82,23 +82,24 @@ TEST(Account, AddsUpToTheSimulation) {
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     recomputing += recomputedExecutions(plan->solution) > 0;
-    absl::StatusOr<Account> told = account(p, *plan);
-    ASSERT_TRUE(told.ok()) << told.status();
+    absl::StatusOr<Account> found = account(p, *plan);
+    ASSERT_TRUE(found.ok()) << found.status();
     // One trip: every moment is a row, so the intervals are all there is.
-    std::vector<int64_t> live(told->rows.size(), 0);
-    for (const LiveInterval &interval : told->intervals)
+    std::vector<int64_t> live(found->rows.size(), 0);
+    for (const LiveInterval &interval : found->intervals)
       for (int32_t row = interval.begin; row < interval.end; ++row) {
         int64_t bytes = p.values[interval.value].bytes;
         if (interval.storageOf != kNone && row == interval.begin)
           bytes -= std::min(
-              bytes, p.values[told->intervals[interval.storageOf].value].bytes);
+              bytes,
+              p.values[found->intervals[interval.storageOf].value].bytes);
         live[row] += bytes;
       }
     for (size_t row = 0; row < live.size(); ++row)
-      EXPECT_EQ(live[row] + p.recipes[told->rows[row].recipe].workspaceBytes,
-                told->rows[row].liveBytes)
+      EXPECT_EQ(live[row] + p.recipes[found->rows[row].recipe].workspaceBytes,
+                found->rows[row].liveBytes)
           << "row " << row;
-    EXPECT_EQ(told->rows[told->peakRow].liveBytes, plan->peakBytes[0]);
+    EXPECT_EQ(found->rows[found->peakRow].liveBytes, plan->peakBytes[0]);
   }
   EXPECT_GT(recomputing, 20);
 }
@@ -133,11 +134,11 @@ static std::pair<Problem, Plan> moved() {
 TEST(Account, TellsWhatMovedAndWhatItTook) {
   auto [p, plan] = moved();
   EXPECT_EQ(plan.cost, 60);
-  absl::StatusOr<Account> told = account(p, plan);
-  ASSERT_TRUE(told.ok()) << told.status();
+  absl::StatusOr<Account> found = account(p, plan);
+  ASSERT_TRUE(found.ok()) << found.status();
   // Kernels at 0, 10, 25, 35 and 50; copies from 10 to 25 and from 35 to 50.
   std::vector<std::pair<int64_t, int64_t>> times;
-  for (const AccountRow &row : told->rows)
+  for (const AccountRow &row : found->rows)
     times.push_back({row.times[0].begin, row.times[0].end});
   EXPECT_EQ(times, (std::vector<std::pair<int64_t, int64_t>>{{0, 10},
                                                              {10, 25},
@@ -148,15 +149,15 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
                                                              {35, 45},
                                                              {45, 50},
                                                              {50, 60}}));
-  EXPECT_EQ(told->rows[1].other, 3);
-  EXPECT_EQ(told->rows[7].other, 5);
-  EXPECT_EQ(told->tripLengths, (std::vector<std::vector<int64_t>>{{60}}));
-  EXPECT_EQ(told->rows[0].otherBytes, (std::vector<int64_t>{0, 0}));
-  EXPECT_EQ(told->rows[4].otherBytes, (std::vector<int64_t>{100, 0}));
+  EXPECT_EQ(found->rows[1].other, 3);
+  EXPECT_EQ(found->rows[7].other, 5);
+  EXPECT_EQ(found->tripLengths, (std::vector<std::vector<int64_t>>{{60}}));
+  EXPECT_EQ(found->rows[0].otherBytes, (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(found->rows[4].otherBytes, (std::vector<int64_t>{100, 0}));
   // a between f2 and g1: two copies of 15, and 5 that the kernels wait after
   // each.
-  ASSERT_EQ(told->gaps.size(), 1u);
-  const GapDecision &gap = told->gaps[0];
+  ASSERT_EQ(found->gaps.size(), 1u);
+  const GapDecision &gap = found->gaps[0];
   EXPECT_EQ(gap.value, 1);
   EXPECT_FALSE(gap.held);
   EXPECT_EQ(gap.space, kHost);
@@ -174,20 +175,20 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   plan.certificate = plainCertificate(p);
   plan.certificate.denominator = 4;
   plan.certificate.prices = {{1, 0, 1}, {2, 0, 8}, {3, 0, 3}, {2, 1, 100}};
-  told = account(p, plan);
-  ASSERT_TRUE(told.ok()) << told.status();
-  EXPECT_EQ(told->gaps[0].leastCost, 10);
-  EXPECT_EQ(told->gaps[0].breakCost(), 10);
-  EXPECT_EQ(told->gaps[0].worth, 100 * (8 + 3) / 4);
+  found = account(p, plan);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->gaps[0].leastCost, 10);
+  EXPECT_EQ(found->gaps[0].breakCost(), 10);
+  EXPECT_EQ(found->gaps[0].worth, 100 * (8 + 3) / 4);
   // x, and two values beside a; while a comes, c and d; held, the same.
-  EXPECT_EQ(told->levers.planPeak, plan.peakBytes[0]);
-  EXPECT_EQ(told->levers.recomputedPeak, plan.peakBytes[0]);
-  EXPECT_EQ(told->levers.recomputeCost, 0);
-  EXPECT_EQ(told->levers.movesCost, 10);
-  EXPECT_EQ(told->levers.activations.bytes, 0);
-  EXPECT_EQ(told->levers.activations.cost, 10);
-  EXPECT_EQ(told->levers.optimizer.cost, 0);
-  EXPECT_EQ(told->levers.parameters.cost, 0);
+  EXPECT_EQ(found->levers.planPeak, plan.peakBytes[0]);
+  EXPECT_EQ(found->levers.recomputedPeak, plan.peakBytes[0]);
+  EXPECT_EQ(found->levers.recomputeCost, 0);
+  EXPECT_EQ(found->levers.movesCost, 10);
+  EXPECT_EQ(found->levers.activations.bytes, 0);
+  EXPECT_EQ(found->levers.activations.cost, 10);
+  EXPECT_EQ(found->levers.optimizer.cost, 0);
+  EXPECT_EQ(found->levers.parameters.cost, 0);
 }
 
 /// The program runs u between f and g, and the plan runs it after them.
@@ -214,10 +215,10 @@ TEST(Account, HoldsAValueInTheOrderOfThePlan) {
   ASSERT_TRUE(profile.ok()) << profile.status();
   plan.cost = profile->makespan;
   plan.peakBytes = profile->spacePeakBytes;
-  absl::StatusOr<Account> told = account(s.p, plan);
-  ASSERT_TRUE(told.ok()) << told.status();
-  ASSERT_EQ(told->gaps.size(), 2u); // a over u, and c over g.
-  for (const GapDecision &gap : told->gaps)
+  absl::StatusOr<Account> found = account(s.p, plan);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->gaps.size(), 2u); // a over u, and c over g.
+  for (const GapDecision &gap : found->gaps)
     EXPECT_TRUE(gap.held) << s.p.values[gap.value].name;
 }
 
@@ -269,18 +270,18 @@ TEST(Account, TellsWhatStatesOnTheHostBring) {
   EXPECT_EQ(plan.cost, 10 + 15 + 30);
   plan.peakBytes = profile->spacePeakBytes;
   EXPECT_EQ(plan.peakBytes[0], 100 + 100 + 10);
-  absl::StatusOr<Account> told = account(s.p, plan);
-  ASSERT_TRUE(told.ok()) << told.status();
-  EXPECT_EQ(told->levers.recomputedPeak, 310); // m beside w, g and l.
-  EXPECT_EQ(told->levers.planPeak, 210);
-  EXPECT_EQ(told->levers.recomputeCost, 0);
-  EXPECT_EQ(told->levers.movesCost, 15);
-  EXPECT_EQ(told->levers.activations.bytes, 0);
-  EXPECT_EQ(told->levers.activations.cost, 0);
-  EXPECT_EQ(told->levers.optimizer.bytes, 100);
-  EXPECT_EQ(told->levers.optimizer.cost, 15);
-  EXPECT_EQ(told->levers.parameters.bytes, 0);
-  EXPECT_EQ(told->levers.parameters.cost, 0);
+  absl::StatusOr<Account> found = account(s.p, plan);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->levers.recomputedPeak, 310); // m beside w, g and l.
+  EXPECT_EQ(found->levers.planPeak, 210);
+  EXPECT_EQ(found->levers.recomputeCost, 0);
+  EXPECT_EQ(found->levers.movesCost, 15);
+  EXPECT_EQ(found->levers.activations.bytes, 0);
+  EXPECT_EQ(found->levers.activations.cost, 0);
+  EXPECT_EQ(found->levers.optimizer.bytes, 100);
+  EXPECT_EQ(found->levers.optimizer.cost, 15);
+  EXPECT_EQ(found->levers.parameters.bytes, 0);
+  EXPECT_EQ(found->levers.parameters.cost, 0);
 }
 
 /// Moves of activations relieve one peak, those of states a higher one. Beside
@@ -315,9 +316,9 @@ TEST(Account, TellsEachClassBesideThePlanWithoutIt) {
   EXPECT_EQ(plan.cost, 60 + 3 * 15 + 30); // Six kernels and three copies.
   plan.peakBytes = profile->spacePeakBytes;
   EXPECT_EQ(plan.peakBytes[0], 100 + 10 + 450); // At k: w, o and l.
-  absl::StatusOr<Account> told = account(s.p, plan);
-  ASSERT_TRUE(told.ok()) << told.status();
-  const Levers &levers = told->levers;
+  absl::StatusOr<Account> found = account(s.p, plan);
+  ASSERT_TRUE(found.ok()) << found.status();
+  const Levers &levers = found->levers;
   EXPECT_EQ(levers.recomputedPeak, 560 + 100 + 400); // At k: m and g as well.
   EXPECT_EQ(levers.activations.bytes, 710 - 560);    // At r: w, a, b and c.
   EXPECT_EQ(levers.activations.cost, 2 * 15);
