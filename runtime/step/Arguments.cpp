@@ -91,6 +91,12 @@ constexpr Flag kFlags[] = {
     {"--link-bandwidth", "SIZE",
      "cpu: bytes a second of copies to and from the host, in\n"
      "                          each direction (an experiment)"},
+    {"--network", "mpi|gloo",
+     "what moves bytes between the ranks of a step for several\n"
+     "                          devices (default: mpi under mpirun and srun)"},
+    {"--network-timeout", "SECONDS",
+     "how long a rank may stand still within a step (default\n"
+     "                          120)"},
     {"--tune-algorithms", "FILE",
      "cuda: time the algorithms of each product, write the\n"
      "                          fastest for tmc compile --algorithms, and "
@@ -204,6 +210,22 @@ Status setWeights(const std::string &value, Arguments &parsed) {
   return Status::ok();
 }
 
+Status setNetworkFlag(const std::string &name, const std::string &value,
+                      uint64_t number, Arguments &parsed) {
+  if (name == "--network") {
+    if (value != "mpi" && value != "gloo")
+      return usage("--network takes mpi or gloo, not '" + value + "'");
+    parsed.network = value;
+    return Status::ok();
+  }
+  constexpr uint64_t kMostSeconds = 1000000;
+  if (number < 1 || number > kMostSeconds)
+    return usage("--network-timeout takes a number from 1 to " +
+                 std::to_string(kMostSeconds) + ", not '" + value + "'");
+  parsed.networkTimeout = double(number);
+  return Status::ok();
+}
+
 /// Sets the value of one known flag. `inlineValue`: it was written as
 /// --flag=value.
 Status setFlag(const std::string &name, const std::string &value,
@@ -212,7 +234,7 @@ Status setFlag(const std::string &name, const std::string &value,
   if (name == "--steps" || name == "--save-every" || name == "--threads" ||
       name == "--host-threads" || name == "--seed" || name == "--epochs" ||
       name == "--shuffle" || name == "--pad-id" || name == "--eval-every" ||
-      name == "--keep")
+      name == "--keep" || name == "--network-timeout")
     if (Status s = wholeNumber(name, value, number); !s)
       return s;
   if (isDataFlag(name))
@@ -242,6 +264,8 @@ Status setFlag(const std::string &name, const std::string &value,
             byteNumber(name, value, parsed.linkBytesPerSecond, parsed.notes);
         !s)
       return s;
+  } else if (name == "--network" || name == "--network-timeout") {
+    return setNetworkFlag(name, value, number, parsed);
   } else if (name == "--seed") {
     parsed.seed = number;
   } else if (name == "--lr") {
@@ -419,6 +443,17 @@ static Status addConfig(std::vector<std::string> &arguments) {
   }
   arguments.insert(arguments.begin(), words.begin(), words.end());
   return Status::ok();
+}
+
+Arguments withoutOutput(Arguments arguments) {
+  arguments.quiet = true;
+  for (std::string *path :
+       {&arguments.save, &arguments.saveAdapter, &arguments.saveBase,
+        &arguments.log, &arguments.trace, &arguments.profileFile})
+    path->clear();
+  arguments.saveEvery = arguments.keep = 0;
+  arguments.saveWeights = arguments.profile = false;
+  return arguments;
 }
 
 Status parseArguments(std::vector<std::string> arguments, Arguments &parsed,

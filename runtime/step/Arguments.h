@@ -48,6 +48,8 @@ struct Arguments {
   std::string trace;       // "": not requested
   std::string nvme;        // the directory of the swap file
   double linkBytesPerSecond = 0;
+  std::string network;       // "mpi", "gloo"; "": by the launcher
+  double networkTimeout = 0; // seconds; 0: the default
   int hostThreads = 0;
   std::vector<std::string> notes; // about values that were read
   std::string tune; // The file of measured algorithms; "": not requested
@@ -61,6 +63,10 @@ struct StepValueKinds {
 
   static StepValueKinds of(const StepProgram &program);
 };
+
+/// The arguments of a rank that isn't the first, which prints, logs and saves
+/// for all.
+Arguments withoutOutput(Arguments arguments);
 
 /// Parses the arguments after the program's name, and those of --config. Every
 /// error is Code::Usage, but for those of a file that can't be read.

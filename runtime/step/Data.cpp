@@ -38,8 +38,10 @@ std::optional<int64_t> paddingOf(const TensorInfo &input, bool padsRows,
 
 } // namespace
 
-DataInputs DataInputs::of(const StepProgram &program) {
+DataInputs DataInputs::of(const StepProgram &program, int64_t rank) {
   DataInputs found;
+  found.ranks = program.mesh.data;
+  found.rank = rank;
   for (int64_t i = 0; i < program.tensorCount; ++i)
     if (program.tensors[i].feed == Feed::Data)
       found.inputs.push_back(&program.tensors[i]);
@@ -229,6 +231,8 @@ Status DataReader::fitLines(Lines &lines, const DataInputs &inputs,
 Status DataReader::startEpochs(const DataInputs &inputs,
                                const DataOptions &options) {
   samplesPerStep_ = std::max<int64_t>(1, inputs.samplesPerStep);
+  batch_ = samplesPerStep_ * inputs.ranks;
+  before_ = samplesPerStep_ * inputs.rank;
   for (const auto &lines : lines_)
     if (Status s = fitLines(*lines, inputs, options); !s)
       return s;
@@ -236,7 +240,7 @@ Status DataReader::startEpochs(const DataInputs &inputs,
   samples_ = DataSource::kUnbounded;
   for (const auto &source : sources_) {
     if (!source->files.empty())
-      if (Status s = source->fit(samplesPerStep_); !s)
+      if (Status s = source->fit(samplesPerStep_, inputs.ranks); !s)
         return s;
     hasAny |= hasLabels(*source->input);
     canIgnore &= !hasLabels(*source->input) || ignoredValue(*source->input);
@@ -245,16 +249,15 @@ Status DataReader::startEpochs(const DataInputs &inputs,
   }
   fillsBatches_ = hasAny && canIgnore && !isWhole;
   for (const auto &source : sources_)
-    if (source->samples < (fillsBatches_ ? 1 : samplesPerStep_))
+    if (source->samples < (fillsBatches_ ? 1 : batch_))
       return source->tooShort(!fillsBatches_);
   bySamples_ = !isWhole;
   if (samples_ ==
       DataSource::kUnbounded) // Every input is the same in each step.
-    samples_ = samplesPerStep_;
-  const int64_t rest = samples_ % samplesPerStep_;
+    samples_ = batch_;
+  const int64_t rest = samples_ % batch_;
   leftOut_ = fillsBatches_ ? 0 : rest;
-  stepsPerEpoch_ =
-      samples_ / samplesPerStep_ + (fillsBatches_ && rest != 0 ? 1 : 0);
+  stepsPerEpoch_ = samples_ / batch_ + (fillsBatches_ && rest != 0 ? 1 : 0);
   return Status::ok();
 }
 
@@ -271,15 +274,15 @@ Status DataReader::setShuffle(std::optional<uint64_t> seed) {
 }
 
 std::string DataReader::summary() const {
-  const int64_t rest = samples_ % samplesPerStep_;
+  const int64_t rest = samples_ % batch_;
   std::string text = std::to_string(samples_) +
                      (samples_ == 1 ? " sample" : " samples") +
-                     " in steps of " + std::to_string(samplesPerStep_) + ": " +
+                     " in steps of " + std::to_string(batch_) + ": " +
                      std::to_string(stepsPerEpoch_) +
                      (stepsPerEpoch_ == 1 ? " step" : " steps") + " an epoch";
   if (rest && fillsBatches_)
     text += ", the last with " + std::to_string(rest) + " of " +
-            std::to_string(samplesPerStep_) + " samples";
+            std::to_string(batch_) + " samples";
   if (leftOut_)
     text += ", and " + std::to_string(leftOut_) +
             (leftOut_ == 1 ? " sample is" : " samples are") + " left out";
@@ -311,10 +314,10 @@ std::string DataReader::warning() const {
 // Batches
 //===----------------------------------------------------------------------===//
 
-/// Chooses the samples of the batch at the position.
+/// Chooses this rank's samples of the batch at the position.
 void DataReader::choose() {
   const int64_t epoch = position_ / stepsPerEpoch_;
-  const int64_t first = position_ % stepsPerEpoch_ * samplesPerStep_;
+  const int64_t first = position_ % stepsPerEpoch_ * batch_ + before_;
   if (shuffle_ && orderEpoch_ != epoch) {
     order_.emplace(*shuffle_, epoch, samples_);
     orderEpoch_ = epoch;
@@ -324,7 +327,7 @@ void DataReader::choose() {
     const int64_t place = (first + i) % samples_;
     chosen_[size_t(i)] = shuffle_ ? order_->at(place) : place;
   }
-  realSamples_ = std::min(samplesPerStep_, samples_ - first);
+  realSamples_ = std::clamp<int64_t>(samples_ - first, 0, samplesPerStep_);
 }
 
 Status DataReader::readSource(DataSource &source) const {
@@ -411,7 +414,7 @@ std::string DataReader::place(const DataSource &source) const {
                                         }) == chosen_.end();
   if (source.isWhole || (isRun && source.isStream)) {
     const int64_t first =
-        source.isWhole ? chosen_[0] / samplesPerStep_ * source.perBatch
+        source.isWhole ? chosen_[0] / batch_ * source.perBatch
                        : source.spec.skipped + chosen_[0] * source.perSample;
     return "elements " + std::to_string(first) + " to " +
            std::to_string(first + source.perBatch - 1) + of;

@@ -26,6 +26,10 @@
 // The copies have real values, because batch statistics see them. A model
 // without such labels leaves the samples of a short batch out.
 //
+// Of several ranks each reads its part of a batch: the first samples are rank
+// 0's, the next ones rank 1's. Position, order and epochs are those of the
+// whole batch, as if one device took it.
+//
 // The position is one number, the count of batches. A checkpoint keeps it, and
 // the seed of the order.
 //
@@ -49,9 +53,11 @@ namespace tmc {
 /// The inputs of a program that take data, and the samples of one step.
 struct DataInputs {
   std::vector<const TensorInfo *> inputs;
-  int64_t samplesPerStep = 0;
+  int64_t samplesPerStep = 0;  // Of this rank.
+  int64_t ranks = 1, rank = 0; // Each takes as many samples.
 
-  static DataInputs of(const StepProgram &program);
+  /// `rank`: its number among those that share the batch.
+  static DataInputs of(const StepProgram &program, int64_t rank = 0);
 };
 
 struct DataOptions {
@@ -85,8 +91,8 @@ public:
   /// Gives the next batch of each input to `write`.
   Status next(const Writer &write);
 
-  /// The labels of the last batch that count, or its samples where no input has
-  /// labels: the weight of its loss in a mean over batches.
+  /// This rank's labels of the last batch that count, or its samples where no
+  /// input has labels: the weight of its loss in a mean over batches.
   int64_t weight() const;
 
   /// If no label of the last batch of next() counts, a sentence that says so;
@@ -122,10 +128,13 @@ private:
 
   std::vector<std::unique_ptr<DataSource>> sources_;
   std::vector<std::unique_ptr<Lines>> lines_;
-  int64_t position_ = 0, samplesPerStep_ = 1, samples_ = 0, stepsPerEpoch_ = 0;
-  int64_t leftOut_ = 0;       // samples of a short batch, in each epoch
-  bool fillsBatches_ = false; // by copies
-  bool bySamples_ = true;     // all inputs that aren't fixed
+  int64_t position_ = 0, samples_ = 0, stepsPerEpoch_ = 0;
+  int64_t samplesPerStep_ = 1; // Of this rank.
+  int64_t batch_ = 1;          // Samples of all ranks in a step.
+  int64_t before_ = 0;         // Those of the ranks before this one.
+  int64_t leftOut_ = 0;        // samples of a short batch, in each epoch
+  bool fillsBatches_ = false;  // by copies
+  bool bySamples_ = true;      // all inputs that aren't fixed
   std::optional<uint64_t> shuffle_;
   std::optional<Permutation> order_; // of orderEpoch_
   int64_t orderEpoch_ = -1;

@@ -29,7 +29,8 @@ int64_t DataSource::elements() const {
   return count;
 }
 
-Status DataSource::fit(int64_t samplesPerStep) {
+Status DataSource::fit(int64_t samplesPerStep, int64_t ranks) {
+  this->ranks = ranks;
   const TensorInfo &input = *this->input;
   const ArrayView &array = files.front().array();
   const std::string &path = spec.path;
@@ -77,7 +78,8 @@ Status DataSource::fit(int64_t samplesPerStep) {
   samples = kUnbounded;
   if (!isFixed)
     samples = std::max<int64_t>(elements() - spec.skipped, 0) /
-              std::max<int64_t>(1, perSample) * (isWhole ? samplesPerStep : 1);
+              std::max<int64_t>(1, perSample) *
+              (isWhole ? samplesPerStep * ranks : 1);
   int64_t largest = 1;
   for (const DataFile &file : files)
     largest = std::max(largest, sizeOf(file.array().type));
@@ -89,7 +91,9 @@ Status DataSource::fit(int64_t samplesPerStep) {
 Status DataSource::tooShort(bool needsStep) const {
   const int64_t unit = isStream ? 1 : std::max<int64_t>(1, perSample);
   const bool isStep = needsStep || isWhole;
-  const int64_t needed = isStep ? perBatch : std::max<int64_t>(1, perSample);
+  const int64_t needed = isWhole  ? perBatch
+                         : isStep ? perBatch * ranks
+                                  : std::max<int64_t>(1, perSample);
   return {Code::BadInput, "'" + spec.path + "' has " +
                               std::to_string(elements() / unit) +
                               (isStream ? " tokens" : " samples") + "; one " +

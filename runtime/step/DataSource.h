@@ -25,12 +25,13 @@ struct DataSource {
   bool isStream = false;               // of tokens
   bool isFixed = false;                // the same in each step
   bool isWhole = false;                // a step takes its elements together
-  int64_t perSample = 0, perBatch = 0; // elements
+  int64_t perSample = 0, perBatch = 0; // elements, of one rank
+  int64_t ranks = 1;                   // that share a step's samples
   int64_t samples = 0;                 // kUnbounded: isFixed
   std::vector<char> raw, buffer;       // of a batch: as in the files, and fed
 
-  /// Matches the files to the input.
-  Status fit(int64_t samplesPerStep);
+  /// Matches the files to the input. `samplesPerStep` is one rank's.
+  Status fit(int64_t samplesPerStep, int64_t ranks);
   /// The error of too few samples: fewer than one, or than a step takes.
   Status tooShort(bool needsStep) const;
   int64_t elements() const;

@@ -22,6 +22,8 @@
 
 namespace tmc {
 
+class Peers;
+
 struct DeviceOptions {
   int threads = 0;        // cpu: workers; 0: one per core
   bool guardPages = true; // cpu: unmapped pages before and after the arena
@@ -34,6 +36,8 @@ struct DeviceOptions {
   /// cpu: a copy between the arenas takes at least its bytes at this rate, in
   /// each direction, by sleeping; 0: as fast as the memory is.
   double linkBytesPerSecond = 0;
+  /// The other ranks of a step for several devices, or null.
+  Peers *peers = nullptr;
   /// cuda: measured algorithms of products, or null.
   const AlgorithmTable *algorithms = nullptr;
   /// cuda: if not null, kernels that are prepared measure the algorithms of
@@ -143,6 +147,8 @@ public:
 
   /// cuda: the choice of products' algorithms.
   AlgorithmChoice algorithms;
+  /// The other ranks, or null.
+  Peers *peers = nullptr;
 
 protected:
   std::string description_; // Empty: its name says all.

@@ -28,6 +28,7 @@
 
 #include "runtime/kernels/Algorithms.h"
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Mesh.h"
 #include "runtime/kernels/Queues.h"
 #include "runtime/step/Instructions.h"
 
@@ -37,7 +38,7 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 11;
+constexpr int32_t kProgramVersion = 12;
 
 constexpr int kMaxRank = 8;
 
@@ -58,7 +59,7 @@ enum class Init : uint8_t { None, Normal, Ones, Zeros, Constant, Uniform };
 enum class Feed : uint8_t {
   None,         // not an input
   Data,         // the data reader, or tmc_step_write
-  Samples,      // i64[B]: 0, 1, ..., B - 1, the samples' numbers in the batch
+  Samples,      // i64[B]: the samples' numbers in the whole batch, by rank
   Seed,         // i64[2]: seed, step
   LearningRate, // f32 scalar
   Step,         // i64 scalar, counts from 1
@@ -240,6 +241,9 @@ struct StepProgram {
   /// Samples and tokens of one step (0 tokens: the model doesn't take tokens).
   int64_t samplesPerStep;
   int64_t tokensPerStep;
+  /// The ranks that run the program, each on its part of the batch: inputs,
+  /// samples and tokens are those of one rank.
+  Mesh mesh = {};
   PlanSummary plan;
   StepOrigin origin;
   /// adapter_config.json of its adapters; "": it has none. Names that begin

@@ -2,6 +2,7 @@
 
 #include "runtime/step/Step.h"
 
+#include "runtime/kernels/Ranks.h"
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Ranges.h"
 #include "runtime/step/Values.h"
@@ -99,6 +100,39 @@ private:
   bool poison_, checkFinite_;
   Status bad_;
   std::vector<char> buffer_;
+};
+
+/// Tells the other ranks the entry that this one has come to.
+class Step::Progress final : public LaunchObserver {
+public:
+  Progress(Peers &peers, LaunchObserver *next) : peers_(peers), next_(next) {}
+
+  void launched(Queues &queues, int64_t index) override {
+    peers_.computes(index + 1);
+    if (next_)
+      next_->launched(queues, index);
+  }
+  void started(Queues &queues, int64_t index) override {
+    if (next_)
+      next_->started(queues, index);
+  }
+  void done(Queues &queues, int64_t index) override {
+    peers_.computes(index + 1);
+    if (next_)
+      next_->done(queues, index);
+  }
+  void recorded(EngineKind engine, int32_t event) override {
+    if (next_)
+      next_->recorded(engine, event);
+  }
+  void waiting(EngineKind engine, int32_t event) override {
+    if (next_)
+      next_->waiting(engine, event);
+  }
+
+private:
+  Peers &peers_;
+  LaunchObserver *next_;
 };
 
 /// Makes the arena of a space: memory of the device or the host, or `file`.
@@ -265,6 +299,11 @@ Status Step::prepare() {
     device_->queues().setObserver(trace_.get());
     device_->observeWork(trace_.get());
   }
+  if (Peers *peers = device_->peers) {
+    progress_ =
+        std::make_unique<Progress>(*peers, device_->queues().observer());
+    device_->queues().setObserver(progress_.get());
+  }
   if (timer_) {
     timer_->setNext(device_->queues().observer());
     device_->queues().setObserver(timer_);
@@ -332,10 +371,12 @@ Status Step::feed() {
       // Several at a time: a transfer has a high fixed cost.
       int64_t numbers[128];
       const int64_t count = tensor.elements();
+      const Peers *peers = device_->peers;
+      const int64_t before = peers ? peers->place(Axis::Data) * count : 0;
       for (int64_t first = 0; first < count;) {
         int64_t some = 0;
         for (; some < 128 && first + some < count; ++some)
-          numbers[some] = first + some;
+          numbers[some] = before + first + some;
         if (Status s = homes.write(tensor, first * 8, numbers, some * 8); !s)
           return s;
         first += some;

@@ -156,6 +156,7 @@ private:
   friend Status viewOf(Step &step, const TensorInfo &tensor,
                        struct TensorView &view);
   class Observer;
+  class Progress;
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
   /// Called when all values are present.
@@ -167,6 +168,7 @@ private:
   std::unique_ptr<SwapFile> file_; // outlives the device's engines
   std::unique_ptr<Device> device_;
   std::unique_ptr<Observer> observer_;
+  std::unique_ptr<Progress> progress_; // of several ranks
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<Trace> trace_;
   /// If steps may be queued as a whole.

@@ -16,6 +16,7 @@
 #include "runtime/step/Json.h"
 #include "runtime/step/KeptCheckpoints.h"
 #include "runtime/step/Processor.h"
+#include "runtime/step/RunRanks.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/TrainLog.h"
 #include "runtime/step/Values.h"
@@ -131,6 +132,7 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
 struct Trainer {
   const Arguments &arguments;
   const std::vector<std::string> &command;
+  RunRanks *ranks; // null: one device
   std::unique_ptr<Step> step = nullptr;
   DataReader data = {}, evaluation = {};
   TrainLog log = {};
@@ -151,12 +153,14 @@ struct Trainer {
     options.device.linkBytesPerSecond = arguments.linkBytesPerSecond;
     options.seed = arguments.seed.value_or(0);
     options.graph = arguments.graph;
+    options.device.peers = ranks ? &ranks->peers() : nullptr;
     const StepProgram &program = *tmc_step_program();
     // The data comes first: a mismatch is found at no cost.
     DataOptions dataOptions;
     dataOptions.padding = arguments.padId;
-    if (Status s = DataReader::create(DataInputs::of(program), arguments.data,
-                                      data, dataOptions);
+    const DataInputs inputs = DataInputs::of(program, place());
+    if (Status s =
+            DataReader::create(inputs, arguments.data, data, dataOptions);
         !s)
       return s;
     if (Status s = data.setShuffle(arguments.shuffle); !s)
@@ -166,21 +170,22 @@ struct Trainer {
         return {Code::Unsupported, std::string("--eval: the step can't "
                                                "evaluate a batch: ") +
                                        program.noEvaluation};
-      if (Status s =
-              DataReader::create(DataInputs::of(program), arguments.evaluation,
-                                 evaluation, dataOptions);
+      if (Status s = DataReader::create(inputs, arguments.evaluation,
+                                        evaluation, dataOptions);
           !s)
         return {s.code(), "--eval: " + s.message()};
     }
-    if (const std::string warning = data.warning(); !warning.empty())
+    if (const std::string warning = data.warning();
+        isFirst() && !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     for (const std::string &place :
          {arguments.save, arguments.saveAdapter, arguments.saveBase})
       if (!place.empty())
         if (Status s = checkPlace(place); !s)
           return s;
-    if (Status s = kept.start(arguments.resume); !s)
-      return s;
+    if (!arguments.save.empty())
+      if (Status s = kept.start(arguments.resume); !s)
+        return s;
     if (arguments.saveWeights)
       if (Status s = checkSaved(program); !s)
         return s;
@@ -208,6 +213,21 @@ struct Trainer {
     return arguments.log.empty()
                ? Status::ok()
                : log.open(arguments.log, resumes, *step, command);
+  }
+
+  bool isFirst() const { return !ranks || ranks->isFirst(); }
+  /// The number of this rank among those that share a batch.
+  int64_t place() const { return ranks ? ranks->peers().place(Axis::Data) : 0; }
+  /// A number of this rank becomes the sum of all ranks' numbers.
+  Status addUp(int64_t &number) const {
+    return ranks ? ranks->sum(number) : Status::ok();
+  }
+  /// Sets `stops` if a signal came, to any rank: all end after the same step.
+  Status look(bool &stops) const {
+    int64_t count = interrupted;
+    const Status s = addUp(count);
+    stops = count > 0;
+    return s;
   }
 
   /// Checks what --save-weights will write.
@@ -242,7 +262,7 @@ struct Trainer {
       return s;
     if (place != arguments.resume && !arguments.quiet)
       std::printf("resuming from '%s'\n", visible(place).c_str());
-    if (notes.samples && notes.samples != data.samples())
+    if (isFirst() && notes.samples && notes.samples != data.samples())
       std::fprintf(stderr,
                    "warning: the checkpoint is of data with %lld samples, and "
                    "this has %lld: its position is of another epoch\n",
@@ -343,6 +363,16 @@ struct Trainer {
     return log.saved(step->steps(), place, secondsSince(start));
   }
 
+  /// Runs a step, in which all ranks wait for each other.
+  template <typename F> Status within(F &&run) {
+    if (!ranks)
+      return run();
+    ranks->startStep(step->steps() + 1);
+    const Status done = run();
+    ranks->endStep();
+    return done ? done : ranks->explain(done);
+  }
+
   /// Gives the next batch of a reader to the step.
   Status feed(DataReader &reader) {
     return reader.next(
@@ -358,20 +388,25 @@ struct Trainer {
     double sum = 0;
     int64_t weight = 0;
     evaluation.setPosition(0);
-    for (int64_t i = 0; i < evaluation.stepsPerEpoch() && !interrupted; ++i) {
+    bool stops = false;
+    for (int64_t i = 0; i < evaluation.stepsPerEpoch(); ++i) {
+      if (Status s = look(stops); !s)
+        return s;
+      if (stops)
+        return Status::ok();
       double loss = 0;
       if (Status s = feed(evaluation); !s)
         return {s.code(), "--eval: " + s.message()};
-      const int64_t its = evaluation.weight();
+      int64_t its = evaluation.weight();
+      if (Status s = addUp(its); !s)
+        return s;
       if (its == 0)
         continue; // A mean over no label.
-      if (Status s = evaluate(*step, loss); !s)
+      if (Status s = within([&] { return evaluate(*step, loss); }); !s)
         return s;
       sum += loss * double(its);
       weight += its;
     }
-    if (interrupted)
-      return Status::ok();
     if (!weight)
       return {Code::BadInput, "--eval: no label of the data counts"};
     const double loss = sum / double(weight);
@@ -402,15 +437,21 @@ struct Trainer {
   Status checkLoss(int64_t now, double loss, bool isStill) {
     if (std::isfinite(loss) && !isStill)
       return Status::ok();
-    const std::string labels =
-        std::isnan(loss) ? data.withoutLabels() : std::string();
+    std::string labels;
+    if (std::isnan(loss)) { // On all ranks.
+      int64_t counted = data.weight();
+      if (Status s = addUp(counted); !s)
+        return s;
+      if (!ranks || counted == 0)
+        labels = data.withoutLabels();
+    }
     const std::string at = "step " + std::to_string(now) + ": ";
     const StepProgram &program = step->program();
     const bool isKept = program.skipsNonFinite || program.lossScaleTensor >= 0;
     if (!labels.empty() && !isKept)
       return {Code::BadInput, at + labels + ", and the loss is their mean"};
     constexpr int kMostWarnings = 5;
-    if (++warnings > kMostWarnings)
+    if (++warnings > kMostWarnings || !isFirst())
       return Status::ok();
     const std::string what = !labels.empty() ? labels
                              : isStill
@@ -434,14 +475,19 @@ struct Trainer {
         return s;
     int64_t skipped = step->statistics().skippedSteps;
     int64_t saturations = step->statistics().saturations;
-    while (step->steps() < last && !interrupted) {
+    bool stops = false;
+    while (step->steps() < last) {
+      if (Status s = look(stops); !s)
+        return s;
+      if (stops)
+        break;
       const int64_t now = step->steps() + 1;
       const double rate = arguments.rate * arguments.schedule.factor(now, last);
       step->setLearningRate(rate);
       if (Status s = feed(data); !s)
         return s;
       double loss = 0;
-      if (Status s = step->run(loss); !s)
+      if (Status s = within([&] { return step->run(loss); }); !s)
         return s;
       const StepStatistics stats = step->statistics();
       const bool isStill =
@@ -450,6 +496,7 @@ struct Trainer {
         return s;
       const bool tokens = program.tokensPerStep > 0;
       const double perSecond =
+          double(program.mesh.data) *
           double(tokens ? program.tokensPerStep : program.samplesPerStep) /
           stats.lastStepSeconds;
       const bool isScaled = program.lossScaleTensor >= 0;
@@ -480,7 +527,7 @@ struct Trainer {
         if (Status s = save(); !s)
           return s;
     }
-    if (interrupted && !arguments.quiet)
+    if (stops && !arguments.quiet)
       std::fprintf(stderr, "interrupted after step %lld%s\n",
                    static_cast<long long>(step->steps()),
                    arguments.save.empty() ? "" : "; saving");
@@ -505,6 +552,53 @@ struct Trainer {
     return Status::ok();
   }
 };
+
+/// Connects the ranks of a step for several devices; null for one.
+Status openRanks(const Arguments &arguments, std::unique_ptr<RunRanks> &ranks) {
+  const StepProgram &program = *tmc_step_program();
+  if (program.mesh.ranks() == 1)
+    return Status::ok();
+  if (!tmc_open_ranks)
+    return {Code::Usage, "the step is for " +
+                             std::to_string(program.mesh.ranks()) +
+                             " ranks, and this trainer was linked without a "
+                             "network"};
+  RunRanksSettings settings;
+  settings.mesh = program.mesh;
+  settings.folder = ownFolder();
+  settings.network = arguments.network;
+  settings.mostSeconds = arguments.networkTimeout;
+  settings.program = &program;
+  settings.facts = {{"step", stepIdentity()},
+                    {"fingerprint", program.fingerprint},
+                    {"mesh", program.mesh.text()},
+                    {"seed", std::to_string(arguments.seed.value_or(0))}};
+  Status status;
+  tmc_open_ranks(settings, ranks, status);
+  return status;
+}
+
+/// Trains, as one of several ranks or alone.
+Status trainOnRanks(const Arguments &given,
+                    const std::vector<std::string> &command) {
+  std::unique_ptr<RunRanks> ranks;
+  if (Status s = openRanks(given, ranks); !s)
+    return s;
+  const Arguments arguments =
+      !ranks || ranks->isFirst() ? given : withoutOutput(given);
+  if (ranks && !arguments.quiet)
+    std::printf("%s\n", visible(ranks->description()).c_str());
+  Trainer trainer{arguments, command, ranks.get()};
+  Status done = trainer.start();
+  if (done)
+    done = trainer.train();
+  if (!ranks)
+    return done;
+  if (done)
+    return ranks->finish();
+  ranks->fail(done);
+  return done;
+}
 
 /// Measures the step's products in place of training.
 Status tuneAlgorithms(const Arguments &arguments) {
@@ -562,10 +656,7 @@ int main(int count, char **words) {
       const Status done = tuneAlgorithms(arguments);
       return done ? 0 : report(done);
     }
-    Trainer trainer{arguments, command};
-    if (Status s = trainer.start(); !s)
-      return report(s);
-    if (Status s = trainer.train(); !s)
+    if (Status s = trainOnRanks(arguments, command); !s)
       return report(s);
     // The results are saved by now.
     if (std::fflush(stdout) || std::ferror(stdout))

@@ -115,8 +115,8 @@ Status TrainLog::step(const Step &step, const StepLine &done) {
   const StepProgram &program = step.program();
   const StepStatistics stats = step.statistics();
   const bool hasTokens = program.tokensPerStep > 0;
-  const int64_t each =
-      hasTokens ? program.tokensPerStep : program.samplesPerStep;
+  const int64_t each = program.mesh.data * (hasTokens ? program.tokensPerStep
+                                                      : program.samplesPerStep);
   std::string text = field("step", done.step) + field("loss", done.loss) +
                      field("grad_norm", stats.gradNorm);
   const bool isScaled = program.lossScaleTensor >= 0;

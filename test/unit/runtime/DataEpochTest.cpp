@@ -151,6 +151,45 @@ TEST_F(Epochs, TheLastBatchIsFilledUp) {
   EXPECT_EQ(samples(), (List{5, -6, -6, -6}));
 }
 
+// Three ranks of four samples read the batches of one device with twelve.
+TEST_F(Epochs, RanksReadTheirPartsOfABatch) {
+  const std::string f = rows("a.bin", 0, 29);
+  program_.mesh.data = 3;
+  for (std::optional<uint64_t> shuffle :
+       {std::optional<uint64_t>(), std::optional<uint64_t>(7)}) {
+    List order(29);
+    std::iota(order.begin(), order.end(), 0);
+    if (shuffle)
+      order = orderOf(*shuffle, 0, 29);
+    List all;
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      ASSERT_TRUE(
+          DataReader::create(DataInputs::of(program_, rank), {f}, reader_));
+      ASSERT_TRUE(reader_.setShuffle(shuffle));
+      EXPECT_EQ(reader_.summary().find("29 samples in steps of 12: 3 steps an "
+                                       "epoch, the last with 5 of 12 samples"),
+                0u);
+      for (int64_t step = 0; step < 3; ++step) {
+        List wanted;
+        for (int64_t i = step * 12 + rank * 4; i < step * 12 + rank * 4 + 4;
+             ++i)
+          wanted.push_back(i < 29 ? order[size_t(i)]
+                                  : -1 - order[size_t(i - 29)]);
+        EXPECT_EQ(samples(), wanted) << "rank " << rank << " step " << step;
+      }
+      EXPECT_EQ(reader_.weight(), rank == 0 ? 32 : rank == 1 ? 8 : 0);
+      EXPECT_EQ(reader_.position(), 3);
+    }
+  }
+  countAllLabels();
+  const std::string eleven = rows("b.bin", 0, 11);
+  EXPECT_EQ(DataReader::create(DataInputs::of(program_, 0),
+                               {"tokens=" + eleven, "labels=" + eleven},
+                               reader_)
+                .message(),
+            "'" + eleven + "' has 88 tokens; one step takes 96");
+}
+
 TEST_F(Epochs, WithoutIgnoredLabelsAShortBatchIsLeftOut) {
   countAllLabels();
   const std::string f = rows("a.bin", 0, 9);
