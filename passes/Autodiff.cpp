@@ -230,6 +230,8 @@ private:
         builder, forward.getLoc(), "step", b.getFunctionType(types, {}),
         b.getArrayAttr(SmallVector<Attribute>(attrs.begin(), attrs.end())),
         ArrayAttr());
+    if (Attribute ranks = forward->getAttr(TrainDialect::kRanks))
+      step->setAttr(TrainDialect::kRanks, ranks);
     step.getBody().emplaceBlock().addArguments(types, locs);
     return success();
   }
@@ -261,7 +263,7 @@ private:
     // gradient, which frees the gradient. A loop yields all gradients at once.
     bool early = isFinal && (!pieces->isSplit() || pieces->hasRest());
     auto onGradient = [&](unsigned index, Value grad) {
-      trained[index].grad = grad;
+      trained[index].grad = overRanks(b, grad);
       if (early)
         squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
     };
@@ -276,7 +278,7 @@ private:
       else if (std::optional<unsigned> arg = train::updatedArg(forward, i))
         addUpdate(value, *arg);
       else if (i == *lossIndex)
-        loss = value;
+        loss = overRanks(b, value);
       else if (llvm::is_contained(*outputs, train::resultName(forward, i)))
         addResult(value, {nameAttr(train::resultName(forward, i))});
 
@@ -314,6 +316,14 @@ private:
     step.setResAttrsAttr(b.getArrayAttr(
         SmallVector<Attribute>(resultAttrs.begin(), resultAttrs.end())));
     return success();
+  }
+
+  /// The sum of `value`, of this rank's samples, over all ranks.
+  Value overRanks(OpBuilder &b, Value value) {
+    auto ranks = forward->getAttrOfType<IntegerAttr>(TrainDialect::kRanks);
+    return ranks ? nn::SumOverOp::create(b, value.getLoc(), value,
+                                         nn::Axis::Data, ranks.getInt())
+                 : value;
   }
 
   train::GradNormOp buildNorm(OpBuilder &b, ArrayRef<Value> squares) {

@@ -206,12 +206,39 @@ struct CountInFloats : OpRewritePattern<ReduceOp> {
   }
 };
 
+/// A sum over ranks as moves of bytes and sums of rows. Of a large value each
+/// rank adds one piece and gathers the others: half of the traffic, and less
+/// work. A small one takes one message instead of two.
+struct ExpandSumOver : OpRewritePattern<SumOverOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SumOverOp op,
+                                PatternRewriter &b) const override {
+    constexpr int64_t kLeastPiece = 4096; // Elements.
+    RankedTensorType type = tensorType(op.getInput());
+    const int64_t ranks = op.getRanks(), elements = type.getNumElements();
+    Location loc = op.getLoc();
+    if (elements % ranks || elements / ranks < kLeastPiece) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape.insert(shape.begin(), ranks);
+      Value all = GatherOp::create(b, loc, type.clone(shape), op.getInput(),
+                                   op.getAxis(), ranks);
+      b.replaceOpWithNewOp<SumPiecesOp>(op, all);
+      return success();
+    }
+    Value pieces =
+        ExchangeOp::create(b, loc, op.getInput(), op.getAxis(), ranks);
+    Value sum = SumPiecesOp::create(b, loc, pieces);
+    b.replaceOpWithNewOp<GatherOp>(op, type, sum, op.getAxis(), ranks);
+    return success();
+  }
+};
+
 struct ExpandComposites : impl::ExpandCompositesBase<ExpandComposites> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<Expand<LayerNormOp>, Expand<RMSNormOp>, Expand<SoftmaxOp>,
                  Expand<GeluOp>, ExpandBatchNorm, ExpandBatchNormGrad,
-                 CountInFloats>(&getContext());
+                 CountInFloats, ExpandSumOver>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

@@ -329,6 +329,11 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
     sums (one over the count of labels) is computed once by `@prologue`, and the
     body takes it as further arguments of role `scalar`.
 
+    With `ranks`, `@forward` becomes the function of one rank of a mesh first. It
+    takes the rank's equal part of each batch argument and makes the rank's part
+    of the loss. There is no prologue: a number of the whole batch is made of
+    sums over the ranks (`nn.sum_over`). `train.ranks` says how many they are.
+
     Before, with a batch of 8:
 
     ```mlir
@@ -350,6 +355,8 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   let options = [
     Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
            "Pieces that the batch is cut into">,
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1",
+           "Ranks that the batch is dealt to, before it is cut">,
     Option<"batchNorm", "batch-norm", "std::string", /*default=*/"\"\"",
            "What normalizes a piece of the batch: its own statistics "
            "(per-micro-batch) or the running ones (frozen, of the whole batch, "

@@ -100,7 +100,7 @@ private:
     if (auto loop = dyn_cast<train::MicroBatchOp>(op))
       return mark(loop.getBlock().getTerminator()->getOperand(
           cast<OpResult>(value).getResultNumber()));
-    if (movesOnly(op) || isa<arith::AddFOp>(op))
+    if (movesOnly(op) || isa<arith::AddFOp, nn::SumOverOp>(op))
       for (Value operand : op->getOperands())
         mark(operand);
   }
@@ -179,8 +179,20 @@ public:
       if (!isUpdate && !isa<train::SquareSumOp>(op))
         return;
       unsigned index = isUpdate ? 1 : 0;
-      op->setOperand(index, narrowOf(op->getOperand(index), gradientType));
+      Value gradient = op->getOperand(index);
+      // Ranks exchange rounded numbers, and round their sum.
+      if (auto sum = gradient.getDefiningOp<nn::SumOverOp>())
+        narrowSum(sum);
+      else
+        op->setOperand(index, narrowOf(gradient, gradientType));
     });
+  }
+
+  /// Makes a sum of gradients over ranks one of their narrow copies.
+  void narrowSum(nn::SumOverOp sum) {
+    Value part = narrowOf(sum.getInput(), gradientType);
+    sum.getInputMutable().assign(part);
+    sum.getResult().setType(cast<RankedTensorType>(part.getType()));
   }
 
   /// Keeps a frozen parameter in the type that all its readers narrow it to.

@@ -1,4 +1,7 @@
-// Split.cpp - -tmc-split: the forward function of one micro-batch.
+// Split.cpp - -tmc-split: the forward function of one micro-batch of one rank.
+//
+// Ranks get equal pieces: all run one program. Then the piece of a rank is cut
+// into micro-batches.
 //
 // If the pieces can't all be equal, the last is smaller: @forward is the
 // function of an equal piece, @rest that of the last one. Both take facts that
@@ -159,6 +162,40 @@ static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
   return cut;
 }
 
+/// Makes `whole` the function of one of `ranks` ranks.
+static LogicalResult deal(func::FuncOp &whole, int64_t ranks) {
+  const int64_t batch = train::markUncut(whole);
+  if (!batch)
+    return emitFault(whole.getLoc(), FailureKind::Input)
+           << "has no argument that is a batch, and can't be dealt to " << ranks
+           << " ranks";
+  if (batch % ranks) {
+    const int64_t less = batch / ranks * ranks;
+    InFlightDiagnostic diag = emitFault(whole.getLoc(), FailureKind::Usage)
+                              << "a batch of " << batch << " can't be dealt to "
+                              << ranks << " ranks in equal parts";
+    diag.attachNote(whole.getLoc())
+        << "take a batch of " << (less ? std::to_string(less) + " or " : "")
+        << less + ranks;
+    return diag;
+  }
+  const Cut cut{batch, ranks, batch / ranks, 0};
+  SmallVector<Value> facts;
+  Splitter part(whole, whole.getName(), cut, cut.rows,
+                /*ownStatistics=*/false, facts, PiecesRun::OnRanks);
+  if (failed(part.run())) {
+    part.erase();
+    return failure();
+  }
+  part.close();
+  func::FuncOp dealt = part.function();
+  dealt->setAttr(TrainDialect::kRanks,
+                 OpBuilder(whole).getI64IntegerAttr(ranks));
+  whole.erase();
+  whole = dealt;
+  return success();
+}
+
 static LogicalResult split(func::FuncOp whole, int64_t pieces,
                            bool ownStatistics) {
   FailureOr<Cut> cut = cutOf(whole, pieces);
@@ -193,6 +230,11 @@ struct Split : impl::SplitBase<Split> {
   using SplitBase::SplitBase;
 
   void runOnOperation() override {
+    if (ranks < 1) {
+      emitFault(getOperation().getLoc(), FailureKind::Usage)
+          << "can't deal a batch to " << ranks.getValue() << " ranks";
+      return signalPassFailure();
+    }
     if (microBatches < 1) {
       emitFault(getOperation().getLoc(), FailureKind::Usage)
           << "can't cut a batch into " << microBatches.getValue()
@@ -212,6 +254,8 @@ struct Split : impl::SplitBase<Split> {
     if (batchNorm == "frozen" && failed(freezeBatchNorms(forward)))
       return signalPassFailure();
     if (failed(checkBatchNorms(forward)))
+      return signalPassFailure();
+    if (ranks > 1 && failed(deal(forward, ranks)))
       return signalPassFailure();
     if (microBatches > 1 &&
         failed(split(forward, microBatches, batchNorm == "per-micro-batch")))

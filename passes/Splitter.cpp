@@ -15,9 +15,18 @@ using namespace tmc::nn;
 using train::TrainDialect;
 
 LogicalResult Splitter::refuse(Operation *op, const Twine &why) {
-  InFlightDiagnostic diag = emitFault(op->getLoc(), FailureKind::Unsupported)
-                            << "can't be computed in " << shares.pieces()
-                            << " micro-batches: " << why;
+  InFlightDiagnostic diag =
+      emitFault(op->getLoc(), FailureKind::Unsupported)
+      << "can't be computed " << (onRanks ? "by " : "in ") << shares.pieces()
+      << (onRanks ? " ranks: " : " micro-batches: ") << why;
+  if (onRanks) {
+    diag.attachNote(whole.getLoc())
+        << "without --devices one device computes the whole batch";
+    if (isa<BatchNormOp>(op))
+      diag.attachNote(whole.getLoc())
+          << "--batchnorm=frozen takes the running statistics";
+    return diag;
+  }
   diag.attachNote(whole.getLoc())
       << "--micro-batches=1 computes the whole batch at once";
   if (isa<BatchNormOp>(op))
@@ -45,12 +54,31 @@ Value Splitter::inBody(Value value) {
   Part part = partOf(value);
   if (part.kind != Part::Fact && part.kind != Part::Sum)
     return map.lookup(value);
+  if (onRanks)
+    return overRanks(value);
   for (auto [i, fact] : llvm::enumerate(facts))
     if (fact == value)
       return body.getArgument(whole.getNumArguments() + i);
   facts.push_back(value);
   addFact(value);
   return body.front().getArguments().back();
+}
+
+Value Splitter::overRanks(Value sum) {
+  Value &made = rankSums[sum];
+  if (!made)
+    made = SumOverOp::create(b, sum.getLoc(), map.lookup(sum), nn::Axis::Data,
+                             shares.pieces());
+  return made;
+}
+
+void Splitter::cloneFact(Operation *op) {
+  Operation *made = op->clone();
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    made->setOperand(i, inBody(operand));
+  b.insert(made);
+  map.map(op, made);
+  map.map(op->getResults(), made->getResults());
 }
 
 void Splitter::addFact(Value fact) {
@@ -414,8 +442,11 @@ LogicalResult Splitter::visit(Operation *op) {
       llvm::all_of(op->getResultTypes(), [](Type type) {
         return cast<RankedTensorType>(type).getRank() == 0;
       })) {
-    for (Value result : op->getResults())
-      parts[result] = {Part::Fact};
+    if (onRanks)
+      cloneFact(op);
+    else
+      for (Value result : op->getResults())
+        parts[result] = {Part::Fact};
     return success();
   }
   return visitPlain(op);
@@ -440,7 +471,7 @@ LogicalResult Splitter::gatherResults() {
     } else if (part.kind == Part::Sum || part.kind == Part::Fact ||
                part.kind == Part::Own || !part.isPlain()) {
       continue; // Only the whole batch has it.
-    } else if (part.isCut()) {
+    } else if (part.isCut() && !onRanks) {
       attrs.set(kConcat, b.getI64IntegerAttr(part.dim));
     }
     results.push_back(map.lookup(value));

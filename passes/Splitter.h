@@ -10,6 +10,9 @@
 //           over the count of labels: @prologue computes it once, the body
 //           takes it as an argument
 //
+// Pieces that ranks compute at the same time have no prologue: a fact is made
+// in the body, of sums over the ranks.
+//
 // A value that is the same for every sample (a table, a mask, a constant) may
 // have the batch in its shape; then its piece is built instead. A value that
 // counts samples has a shift (passes/Parts.h).
@@ -53,15 +56,23 @@ struct Cut {
   int64_t pieces() const { return count + (rest > 0); }
 };
 
+/// The way in which the pieces of a batch are computed.
+enum class PiecesRun {
+  InTurn,  // By one device: micro-batches.
+  OnRanks, // Each by a rank of the axis dp.
+};
+
 /// Builds the function of a piece of `mine` samples.
 class Splitter {
 public:
   /// `ownStatistics`: batch norms take the statistics of the piece.
   Splitter(mlir::func::FuncOp whole, llvm::StringRef name, const Cut &cut,
            int64_t mine, bool ownStatistics,
-           llvm::SmallVector<mlir::Value> &facts)
+           llvm::SmallVector<mlir::Value> &facts,
+           PiecesRun run = PiecesRun::InTurn)
       : whole(whole), name(name), shares(cut), mine(mine),
-        ownStatistics(ownStatistics), facts(facts), b(whole.getContext()) {}
+        ownStatistics(ownStatistics), onRanks(run == PiecesRun::OnRanks),
+        facts(facts), b(whole.getContext()) {}
 
   /// Builds the body, and adds the facts that it needs to `facts`.
   mlir::LogicalResult run();
@@ -81,6 +92,10 @@ private:
   std::optional<double> decayOf(mlir::Value value, unsigned index);
   mlir::LogicalResult gatherResults();
   void addFact(mlir::Value fact);
+  /// The sum of `sum` over the ranks.
+  mlir::Value overRanks(mlir::Value sum);
+  /// `op` on the facts and sums that it reads.
+  void cloneFact(mlir::Operation *op);
 
   Samples samples() const { return {mine, shares.batch}; }
   /// A value in the body, and its relation to the whole's. Null: none.
@@ -113,7 +128,9 @@ private:
   llvm::StringRef name;
   const Cut &shares;
   int64_t mine;
-  bool ownStatistics;
+  bool ownStatistics, onRanks;
+  /// Sums of the whole's values over the ranks, in the body.
+  llvm::DenseMap<mlir::Value, mlir::Value> rankSums;
   /// Values of the whole, in the order of arguments.
   llvm::SmallVector<mlir::Value> &facts;
   mlir::OpBuilder b;

@@ -58,6 +58,10 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> batch{"batch", cl::value_desc("N"),
                              cl::desc("samples per step"), TMC_MODEL_FLAG};
+  cl::opt<std::string> devices{
+      "devices", cl::value_desc("N"),
+      cl::desc("ranks that each train on their part of the batch (many.md)"),
+      TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),
                              TMC_MODEL_FLAG};
@@ -310,6 +314,12 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
       return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
     options.dims[name.str()] = value;
   }
+  if (!devices.empty() &&
+      (llvm::StringRef(devices).getAsInteger(10, options.mesh.data) ||
+       options.mesh.data < 1 || options.mesh.data > kMostRanks))
+    return Failure::usage("--devices=" + devices +
+                          " isn't a number from 1 to " +
+                          std::to_string(kMostRanks));
   if (batch.empty())
     return {};
   int64_t count;

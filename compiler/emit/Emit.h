@@ -18,6 +18,7 @@
 #include "compiler/target/AlgorithmFile.h"
 #include "dialects/mem/Mem.h"
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Mesh.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -37,6 +38,7 @@ struct AdapterFiles {
 struct EmitOptions {
   std::string model; // Its name, for messages.
   Backend backend = Backend::Cpu;
+  Mesh mesh;                // The ranks that run the step.
   std::string target;       // As for `--target`: "cpu:v4", "cuda:sm_90".
   int64_t budgetBytes = -1; // -1: no limit.
   /// The device's memory that the plan leaves free outside the arena.

@@ -122,6 +122,15 @@ SmallVector<Tensor> tensorsIn(mem::BufferOp buffer, DictionaryAttr attrs) {
   return tensors;
 }
 
+/// The mesh, if there are several ranks.
+std::string meshField(const Mesh &mesh) {
+  if (mesh.ranks() == 1)
+    return "";
+  return ",\n    .mesh = {.data = " + std::to_string(mesh.data) +
+         ", .tensor = " + std::to_string(mesh.tensor) +
+         ", .pipeline = " + std::to_string(mesh.pipeline) + "}";
+}
+
 class Table {
 public:
   Table(llvm::raw_ostream &os, mem::ProgramOp program,
@@ -601,7 +610,7 @@ private:
        << ",\n    .saturationsTensor = " << saturations
        << (scale < 0 && clips() ? ",\n    .skipsNonFinite = true" : "")
        << ",\n    .samplesPerStep = " << samples
-       << ",\n    .tokensPerStep = " << tokens
+       << ",\n    .tokensPerStep = " << tokens << meshField()
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes
        << ", .reservedBytes = " << options.reservedBytes
        << ", .livePeakBytes = " << literal(plan.livePeakBytes)

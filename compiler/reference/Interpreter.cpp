@@ -35,6 +35,8 @@ public:
            (options.rounding == Rounding::Narrow && isNarrow(element));
   }
 
+  Meetings *meetings() const { return options.meetings; }
+
 private:
   const InterpreterOptions &options;
 };
@@ -77,6 +79,7 @@ const OpTable &OpTable::all() {
     addLookups(table);
     addLosses(table);
     addRandom(table);
+    addRanks(table);
     addRotary(table);
     addShapes(table);
     addFrozen(table);
@@ -98,6 +101,23 @@ Tensor OpCall::factor(Value operand, Type type) const {
 
 bool OpCall::isRounded(Element element) const {
   return interpreter.isRounded(element);
+}
+
+FailureOr<std::vector<Tensor>> OpCall::fromRanks(tmc::Axis axis, int64_t ranks,
+                                                 const Tensor &mine) {
+  Meetings *meetings = interpreter.meetings();
+  if (!meetings)
+    return std::vector<Tensor>(ranks, mine);
+  std::vector<Tensor> all = meetings->exchange(axis, ranks, mine);
+  if (all.empty())
+    return op->emitOpError("doesn't meet ")
+           << ranks << " ranks along " << nameOf(axis);
+  return all;
+}
+
+int64_t OpCall::placeOn(tmc::Axis axis) const {
+  Meetings *meetings = interpreter.meetings();
+  return meetings ? meetings->place(axis) : 0;
 }
 
 FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,

@@ -25,6 +25,10 @@
 // with a diagnostic at the op, if the *input* is at fault (an id outside its
 // table); verified IR can't fail otherwise.
 //
+// ## Ranks
+// A function with ops of a mesh is run once for each rank, by interpretRanks.
+// Without other ranks each is taken to have the same values as this one.
+//
 // ## Rounding
 // An op computes in doubles. By default a result narrower than f32 is rounded
 // to its type, as every kernel must, inside fused kernels too, so that a cast
@@ -37,6 +41,7 @@
 #define TMC_COMPILER_REFERENCE_INTERPRETER_H
 
 #include "compiler/reference/Tensor.h"
+#include "runtime/kernels/Mesh.h"
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringMap.h"
@@ -70,6 +75,12 @@ public:
   bool isRounded(Element element) const;
   /// Result `index`: zeros of its type until it is written.
   Tensor &out(unsigned index) { return outputs[index]; }
+
+  /// What each of the `ranks` ranks of this one's group has for `mine`.
+  mlir::FailureOr<std::vector<Tensor>> fromRanks(Axis axis, int64_t ranks,
+                                                 const Tensor &mine);
+  /// The place of this rank on an axis.
+  int64_t placeOn(Axis axis) const;
 
   /// Runs `block`, of a region of the op, on `arguments`; the block may use
   /// values from around the op. Returns its terminator's operands.
@@ -111,6 +122,17 @@ enum class Rounding {
   ToType, ///< Each result is rounded to its element type.
 };
 
+/// A rank's meetings with the others of a mesh.
+class Meetings {
+public:
+  virtual ~Meetings() = default;
+  virtual int64_t place(Axis axis) const = 0;
+  /// The tensors of the ranks of the group, in their order; empty if another
+  /// rank failed, or if there aren't `ranks` of them.
+  virtual std::vector<Tensor> exchange(Axis axis, int64_t ranks,
+                                       const Tensor &mine) = 0;
+};
+
 struct InterpreterOptions {
   Rounding rounding = Rounding::Narrow;
   /// Called with each op and its results, after it ran.
@@ -119,6 +141,8 @@ struct InterpreterOptions {
   /// True if the inputs are rounded as results are. False if the caller has
   /// changed them by less than their type resolves, to measure the effect.
   bool roundsInputs = true;
+  /// Null: there are no other ranks.
+  Meetings *meetings = nullptr;
 };
 
 /// Runs the only block of `function` on `inputs`, one per block argument, and
@@ -127,6 +151,13 @@ struct InterpreterOptions {
 mlir::FailureOr<llvm::SmallVector<Tensor>>
 interpret(mlir::Operation *function, llvm::SmallVector<Tensor> inputs,
           const InterpreterOptions &options = {});
+
+/// Runs `function` on each rank of `mesh`: inputs and results by rank. One rank
+/// runs at a time, so that `observe` needs no lock.
+mlir::FailureOr<std::vector<llvm::SmallVector<Tensor>>>
+interpretRanks(mlir::Operation *function, const Mesh &mesh,
+               std::vector<llvm::SmallVector<Tensor>> inputs,
+               const InterpreterOptions &options = {});
 
 /// Runs one op on values for its operands.
 mlir::FailureOr<llvm::SmallVector<Tensor>>
@@ -144,6 +175,7 @@ void addNorms(OpTable &table);
 void addLookups(OpTable &table);
 void addLosses(OpTable &table);
 void addRandom(OpTable &table);
+void addRanks(OpTable &table);
 void addRotary(OpTable &table);
 void addShapes(OpTable &table);
 void addFrozen(OpTable &table);

@@ -1,7 +1,7 @@
 #include "compiler/report/Curve.h"
 
 #include "compiler/emit/Emit.h"
-#include "compiler/report/Axis.h"
+#include "compiler/report/PlotAxis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -60,9 +60,9 @@ std::string tmc::curveSvg(const Curve &curve) {
                          : unit == 1 << 20 ? "MiB"
                                            : "KiB";
   auto inUnits = [&](int64_t bytes) { return double(bytes) / double(unit); };
-  Axis x{inUnits(curve.points.front().budgetBytes),
-         inUnits(curve.points.back().budgetBytes), 60, 700};
-  Axis y{least * 1.08, std::max(most * 1.08, 0.1), 270, 16};
+  PlotAxis x{inUnits(curve.points.front().budgetBytes),
+             inUnits(curve.points.back().budgetBytes), 60, 700};
+  PlotAxis y{least * 1.08, std::max(most * 1.08, 0.1), 270, 16};
   double step = y.step(5);
   for (double v = y.first(step); v <= y.high; v += step)
     os << llvm::formatv(

@@ -1,6 +1,6 @@
 #include "compiler/report/Page.h"
 
-#include "compiler/report/Axis.h"
+#include "compiler/report/PlotAxis.h"
 #include "compiler/support/Escape.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -119,7 +119,7 @@ std::string tmc::linesSvg(const std::string &label, const std::string &xName,
                           const std::string &yName,
                           llvm::ArrayRef<Line> lines) {
   constexpr double kLeft = 70, kRight = 710, kTop = 12, kBottom = 240;
-  Axis x{0, 0, kLeft, kRight}, y{0, 0, kBottom, kTop};
+  PlotAxis x{0, 0, kLeft, kRight}, y{0, 0, kBottom, kTop};
   bool isFirst = true;
   for (const Line &line : lines)
     for (auto [at, value] : line.points) {

@@ -243,6 +243,15 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
 }
 
 /// The command that made a plan, and the fingerprints.
+static json::Value meshJson(const Mesh &mesh) {
+  if (mesh.ranks() == 1)
+    return nullptr;
+  json::Object sizes;
+  for (const Axis axis : {Axis::Data, Axis::Tensor, Axis::Pipeline})
+    sizes[nameOf(axis)] = mesh.size(axis);
+  return sizes;
+}
+
 static json::Object madeJson(const Provenance &made) {
   json::Array command;
   // A path may be of other bytes than UTF-8.
@@ -310,6 +319,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"smallest_found_stopped_early", plan.smallestStoppedEarly},
           {"impossible_below_bytes", known(plan.record.impossibleBelowBytes)},
           {"precision", precisionJson(planned.trace, plan)},
+          {"mesh", meshJson(plan.mesh)},
           {"micro_batches", plan.microBatches},
           {"loss_chunk",
            plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},

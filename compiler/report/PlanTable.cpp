@@ -517,6 +517,8 @@ std::string tmc::planTable(const Planned &planned) {
                        ? ", " + std::to_string(plan.copies) +
                              (plan.copies == 1 ? " copy" : " copies")
                        : ""));
+  if (plan.mesh.ranks() > 1)
+    table.row("ranks", std::to_string(plan.mesh.ranks()), plan.mesh.text());
   table.row("micro-batches", std::to_string(plan.microBatches));
   if (plan.lossChunk)
     table.row("rows of logits at once", std::to_string(plan.lossChunk));

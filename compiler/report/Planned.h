@@ -9,6 +9,7 @@
 #include "compiler/report/PlanTrace.h"
 #include "compiler/target/AlgorithmFile.h"
 #include "runtime/kernels/DType.h"
+#include "runtime/kernels/Mesh.h"
 
 #include <cstdint>
 #include <string>
@@ -69,6 +70,7 @@ struct PlanFigures {
   int64_t loadStagingBytes = -1;
   int64_t launches = -1, copies = -1, transfers = -1, hostUpdates = -1;
   StepWork work;
+  Mesh mesh; // The ranks that each run the step on their part of the batch.
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   int64_t tiles = 1;     // Tiles of rows between wide products.

@@ -1,7 +1,7 @@
-// Axis.h - axes of pictures: from data to a place, with round ticks.
+// PlotAxis.h - axes of pictures: from data to a place, with round ticks.
 
-#ifndef TMC_COMPILER_REPORT_AXIS_H
-#define TMC_COMPILER_REPORT_AXIS_H
+#ifndef TMC_COMPILER_REPORT_PLOTAXIS_H
+#define TMC_COMPILER_REPORT_PLOTAXIS_H
 
 #include <cmath>
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace tmc {
 
 /// Maps data to a box of the picture and chooses round ticks.
-struct Axis {
+struct PlotAxis {
   double low, high;  // Data.
   double begin, end; // Picture.
   double at(double value) const {
@@ -41,4 +41,4 @@ inline std::string tick(double value) {
 
 } // namespace tmc
 
-#endif // TMC_COMPILER_REPORT_AXIS_H
+#endif // TMC_COMPILER_REPORT_PLOTAXIS_H

@@ -281,6 +281,9 @@ Price Target::price(const KernelWork &work) const {
   if (!work.object.empty() && own != ownSeconds.end()) {
     seconds = own->second;
     price.source = PriceSource::Measured;
+  } else if (work.family == "ExchangeRanks" || work.family == "GatherRanks") {
+    seconds = network.seconds(double(work.bytes));
+    price.source = rates;
   } else if (family != families.end() &&
              family->second.contains(work.products)) {
     seconds = roofline.seconds(double(work.flops), double(work.bytes));

@@ -61,6 +61,9 @@ struct Target {
   std::string standsFor;
   int64_t arenaAlignment = 256; // For every buffer.
   PerEngine<Channel> copies;    // Of the engines that copy.
+  /// A rank's transfers to the others of its mesh, in one direction: Ethernet
+  /// of 10 Gbit/s, an assumption.
+  Channel network = {50e-6, 1.25e9};
   /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
   Roofline updates;
   /// The host's memory has this rate, for copies and updates; 0: no limit. The

@@ -14,6 +14,7 @@ include "dialects/nn/Loss.td"
 include "dialects/nn/Norm.td"
 include "dialects/nn/Quantize.td"
 include "dialects/nn/Random.td"
+include "dialects/nn/Ranks.td"
 include "dialects/nn/Rotary.td"
 include "dialects/nn/Shape.td"
 

@@ -69,6 +69,9 @@ def Train_Dialect : Dialect {
     /// body.
     static constexpr ::llvm::StringLiteral kMicroBatches =
         "train.micro_batches";
+    /// On `func.func @forward` after the split pass, and on the step: the ranks
+    /// that the batch is dealt to.
+    static constexpr ::llvm::StringLiteral kRanks = "train.ranks";
     /// On `func.func @forward` after the layout phase: the number of parts in
     /// which rows between wide products are computed.
     static constexpr ::llvm::StringLiteral kTiles = "train.tiles";

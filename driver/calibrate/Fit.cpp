@@ -21,20 +21,20 @@ double errorOf(const Roofline &roofline,
 }
 
 /// A parameter that is searched on a logarithmic scale.
-struct Axis {
+struct SearchAxis {
   double low, high;
   double at(int i, int points) const {
     return low * std::pow(high / low, double(i) / (points - 1));
   }
   /// `rate` is the fastest one measured. 0 means that no launch has such work;
   /// then the rate is set so high that it bounds nothing.
-  static Axis aroundFastest(double rate) {
+  static SearchAxis aroundFastest(double rate) {
     constexpr double kUnbounded = 1e18;
-    return rate > 0 ? Axis{rate / 100, rate * 10}
-                    : Axis{kUnbounded, kUnbounded};
+    return rate > 0 ? SearchAxis{rate / 100, rate * 10}
+                    : SearchAxis{kUnbounded, kUnbounded};
   }
   /// Two steps of the old grid to each side of `value`.
-  Axis around(double value, int points) const {
+  SearchAxis around(double value, int points) const {
     double step = std::pow(high / low, 2.0 / (points - 1));
     return {value / step, value * step};
   }
@@ -51,9 +51,9 @@ Roofline tmc::fitRoofline(const std::vector<MeasuredLaunch> &launches) {
     shortest = std::min(shortest, launch.seconds);
   }
   constexpr int kPoints = 13, kRefinements = 7;
-  Axis flops = Axis::aroundFastest(flopRate);
-  Axis bytes = Axis::aroundFastest(byteRate);
-  Axis start{shortest / 1000, shortest};
+  SearchAxis flops = SearchAxis::aroundFastest(flopRate);
+  SearchAxis bytes = SearchAxis::aroundFastest(byteRate);
+  SearchAxis start{shortest / 1000, shortest};
   Roofline best;
   for (int round = 0; round < kRefinements; ++round) {
     double least = std::numeric_limits<double>::max();

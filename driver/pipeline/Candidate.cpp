@@ -168,9 +168,10 @@ static Expected<void> split(Candidate &candidate) {
   CompileOptions &options = candidate.options;
   noteBatchNorms(candidate);
   TMC_TRY(run(candidate, Phase::Split, [&](OpPassManager &pm) {
-    pm.addPass(
-        createSplit({options.levers.count(kMicroBatches), options.batchNorm}));
+    pm.addPass(createSplit({options.levers.count(kMicroBatches),
+                            options.mesh.data, options.batchNorm}));
   }));
+  candidate.form.figures.mesh = options.mesh;
   markInputRanges(*candidate.form.module);
   options.levers[kMicroBatches].count = piecesIn(*candidate.form.module);
   return {};

@@ -28,6 +28,7 @@ static EmitOptions emitOptions(const Compiled &compiled) {
   emit.model = compiled.forward->model;
   emit.backend = compiled.forward->device.backend;
   emit.target = compiled.forward->device.compiledFor();
+  emit.mesh = options.mesh;
   emit.budgetBytes = figures.budgetBytes.device();
   emit.reservedBytes = figures.record.reservedBytes;
   emit.predictedSeconds = figures.stepSeconds();
@@ -139,7 +140,8 @@ static Expected<void> link(const Compiled &compiled,
   Expected<void> done = compileStep(
       installation, compiled.forward->device, pieces,
       {directory.staged(libraryOf(options.name)), directory.scratch(exports),
-       options.emit == Artifact::Exe ? directory.staged("train") : ""},
+       options.emit == Artifact::Exe ? directory.staged("train") : "",
+       options.mesh.ranks() > 1},
       cache);
   showProgress(options, "");
   return done;
@@ -222,6 +224,7 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
     emit.model = compiled.forward->model;
     emit.backend = compiled.forward->device.backend;
     emit.target = compiled.forward->device.compiledFor();
+    emit.mesh = options.mesh;
     emit.fileDirectory = options.fileDirectory;
     emit.algorithms = compiled.forward->table();
     emit.adapter = compiled.forward->adapter;

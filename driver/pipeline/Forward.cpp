@@ -219,11 +219,26 @@ static std::string hashOf(ModuleOp module) {
   return identityOf({text});
 }
 
+/// Refuses what a mesh of ranks can't do yet.
+static Expected<void> checkMesh(const CompileOptions &options,
+                                const Target &device) {
+  if (options.mesh.ranks() == 1)
+    return {};
+  if (device.backend != Backend::Cpu)
+    return Failure::unsupported("--devices is for --target cpu");
+  if (!options.outputs.empty())
+    return Failure::unsupported("--keep-output keeps the whole batch's rows, "
+                                "of which a rank has a part")
+        .note("without --devices one device has them all");
+  return {};
+}
+
 Expected<Forward> tmc::readModel(const CompileOptions &options,
                                  std::vector<std::string> &warnings) {
   Expected<Target> device = targetOf(options);
   if (!device)
     return std::move(device.failure());
+  TMC_TRY(checkMesh(options, *device));
   Expected<std::optional<AlgorithmFile>> algorithms =
       algorithmsOf(options, *device);
   if (!algorithms)
@@ -250,6 +265,8 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
   auto function = module->lookupSymbol<func::FuncOp>("forward");
   forward.values = valuesOf(function);
   forward.samples = train::markUncut(function);
+  if (forward.samples % options.mesh.data == 0)
+    forward.samples /= options.mesh.data; // Else the batch can't be dealt.
   module->walk([&](Operation *) { ++forward.ops; });
   forward.fingerprint = hashOf(*module);
   llvm::raw_string_ostream os(forward.bytecode);

@@ -44,7 +44,7 @@ struct Forward {
   /// target's file.
   std::vector<std::string> files;
   AdapterFiles adapter; // Empty without adapters.
-  int64_t samples = 0;  // In the batch; 0: there is no batch.
+  int64_t samples = 0;  // In a rank's batch; 0: there is no batch.
   size_t ops = 0;       // In the function.
 
   /// The facts that levers depend on.

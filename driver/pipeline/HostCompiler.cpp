@@ -418,6 +418,8 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
     exe.insert(exe.end(),
                {"-o", files.trainer,
                 installation.libraryDir + "/libtmc-trainer.a", runtime});
+    if (files.connectsRanks)
+      exe.push_back("-Wl,--undefined=tmc_open_ranks");
     exe.insert(exe.end(), libraries.begin(), libraries.end());
     links.push_back({exe, files.trainer + ".log"});
   }

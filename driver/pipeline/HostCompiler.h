@@ -72,6 +72,7 @@ struct StepFiles {
                        // it.
   std::string exports; // A version script; empty: all symbols are exported.
   std::string trainer; // Empty: none.
+  bool connectsRanks = false; // The trainer is one of several ranks.
 };
 
 /// Compiles `pieces` in parallel, except those that `cache` has, and links

@@ -12,6 +12,7 @@
 #include "driver/pipeline/Levers.h"
 #include "passes/LoraSpec.h"
 #include "passes/Offload.h"
+#include "runtime/kernels/Mesh.h"
 
 #include <cstdint>
 #include <map>
@@ -65,6 +66,7 @@ struct CompileOptions {
   std::vector<std::string> prices;
   std::string algorithms; // A file of measured algorithms; empty: none.
   std::optional<int64_t> batch;
+  Mesh mesh; // The ranks of a step for several devices.
   std::map<std::string, int64_t> dims;
   std::string loss;
   /// Micro-batches, precision (passes/Precision.h), optimizer

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace tmc {
 
@@ -113,7 +114,9 @@ public:
         pool_(options.threads > 0
                   ? options.threads
                   : int(std::max(1u, std::thread::hardware_concurrency()))),
-        stream_(&pool_), queues_(stream_) {}
+        stream_(&pool_), queues_(stream_) {
+    peers = options.peers;
+  }
 
   const char *name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
@@ -148,7 +151,8 @@ public:
       for (Number &number : *numbers)
         if (number.at)
           std::memcpy(&number.bits, number.at, size_t(number.bytes));
-    return queues_.takeFault();
+    const Status failure = std::exchange(stream_.failure, Status::ok());
+    return failure ? queues_.takeFault() : failure;
   }
 
   int64_t highWaterBytes(SpaceKind space) const override {

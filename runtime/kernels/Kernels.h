@@ -17,6 +17,7 @@
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Pool.h"
 #include "runtime/kernels/Quantize.h"
+#include "runtime/kernels/Ranks.h"
 #include "runtime/kernels/RotaryEmbedding.h"
 
 #endif // TMC_RUNTIME_KERNELS_KERNELS_H

@@ -8,6 +8,8 @@
 #ifndef TMC_RUNTIME_KERNELS_STREAM_H
 #define TMC_RUNTIME_KERNELS_STREAM_H
 
+#include "runtime/kernels/Status.h"
+
 #include <cstdint>
 
 namespace tmc {
@@ -31,6 +33,9 @@ public:
   /// step. On cuda the kernels write a word in device memory, which the
   /// device's synchronize() copies here.
   IndexFault fault;
+  /// The first error of a transfer that a cpu kernel waited for; it voids the
+  /// step.
+  Status failure;
 
 private:
   void *native_;

@@ -1,0 +1,112 @@
+// Ranks.td - values that the ranks of a mesh exchange.
+//
+// A step for several devices is one program that each rank runs on its own
+// values. Ranks that differ in one axis of the mesh alone are a group:
+//
+//     dp   each rank has other samples of the batch
+//
+// A network library moves bytes, and never adds: its sums depend on sizes,
+// topology and version. So a sum over ranks is an exchange of pieces, a kernel
+// that adds them in the order of the ranks, and a gather. All ranks of a group
+// get the same bits.
+//
+//     %y = nn.sum_over %x over dp of 2 : tensor<4x8xf32>
+//
+// is in kernels, if its pieces are worth a message each,
+//
+//     %p = nn.exchange %x over dp of 2 : tensor<4x8xf32>
+//     %s = nn.sum_pieces %p : tensor<2x16xf32>
+//     %y = nn.gather %s over dp of 2 : tensor<16xf32> to tensor<4x8xf32>
+//
+// and else a gather of the whole, and the same sum:
+//
+//     %p = nn.gather %x over dp of 2 : tensor<4x8xf32> to tensor<2x4x8xf32>
+//     %y = nn.sum_pieces %p : tensor<2x4x8xf32>
+
+#ifndef TMC_DIALECTS_NN_RANKS_TD
+#define TMC_DIALECTS_NN_RANKS_TD
+
+include "dialects/nn/Base.td"
+
+def NN_Axis : I32EnumAttr<"Axis", "an axis of a mesh of ranks", [
+    I32EnumAttrCase<"Data", 0, "dp">, I32EnumAttrCase<"Tensor", 1, "tp">,
+    I32EnumAttrCase<"Pipeline", 2, "pp">]> {
+  let cppNamespace = "::tmc::nn";
+}
+
+def NN_SumOverOp : NN_InferredOp<"sum_over", [Differentiable]> {
+  let summary = "the sum of a value over the ranks of an axis";
+  let description = [{
+    Each rank of a group of `ranks` gets the sum of all ranks' operands, added
+    in the order of the ranks, in f32 for narrower floats. The loss of the mesh
+    is the sum of the ranks' losses: the gradient of the operand is the sum of
+    the ranks' gradients of the result.
+
+    Constraints:
+    - C1: `ranks` is at least 1.
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` $axis `of` $ranks attr-dict `:` type($input)
+  }];
+}
+
+def NN_ExchangeOp : NN_InferredOp<"exchange", [NotDifferentiable, Kernel]> {
+  let summary = "each rank's pieces of one number, of all ranks";
+  let description = [{
+    The operand's elements, in memory order, are `ranks` pieces of equal size.
+    Row r of the result is the piece of rank r's operand that has the number of
+    this rank.
+
+    Constraints:
+    - C1: `ranks` is at least 1 and divides the number of elements.
+  }];
+  let extraClassDeclaration = [{
+    /// Bytes that a rank sends.
+    int64_t getBytesMoved();
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` $axis `of` $ranks attr-dict `:` type($input)
+  }];
+}
+
+def NN_SumPiecesOp : NN_InferredOp<"sum_pieces", [NotDifferentiable, Kernel]> {
+  let summary = "the sum of rows, in their order";
+  let description = [{
+    The sum over dimension 0, added row by row from the first on, in f32 for
+    narrower floats, and rounded once.
+
+    Constraints:
+    - C1: the operand has at least one row.
+  }];
+  let arguments = (ins NN_Tensor:$input);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
+def NN_GatherOp : NN_Op<"gather", [NotDifferentiable, Kernel]> {
+  let summary = "the values of all ranks, one after another";
+  let description = [{
+    The result's elements, in memory order, are those of rank 0's operand, then
+    those of rank 1's, and so on.
+
+    Constraints:
+    - C1: `ranks` is at least 1, and the result has the operand's element type
+      and `ranks` times its elements.
+  }];
+  let extraClassDeclaration = [{
+    /// Bytes that a rank sends.
+    int64_t getBytesMoved();
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` $axis `of` $ranks attr-dict
+    `:` type($input) `to` type($result)
+  }];
+}
+
+#endif // TMC_DIALECTS_NN_RANKS_TD

@@ -1,0 +1,134 @@
+//===- Ranks.cpp - values of the ranks of a mesh, on cpu ------------------===//
+
+#include "runtime/kernels/Ranks.h"
+
+#include "runtime/cpu/NarrowRows.h"
+#include "runtime/cpu/Parallel.h"
+#include "runtime/step/Device.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tmc {
+
+namespace {
+
+/// Checks that the device has the ranks that a kernel was emitted for.
+Status checkPeers(const Device &device, Axis axis, int64_t ranks) {
+  const std::string wanted =
+      std::to_string(ranks) + " ranks along " + nameOf(axis);
+  if (!device.peers)
+    return {Code::Usage, "the step is for " + wanted +
+                             ", and runs without a network: start it with "
+                             "mpirun or torchrun"};
+  if (device.peers->size(axis) != ranks)
+    return {Code::Usage, "the step is for " + wanted + ", and runs on " +
+                             std::to_string(device.peers->size(axis))};
+  return Status::ok();
+}
+
+/// The elements that a thread adds at a time.
+constexpr int64_t kTile = 1 << 14;
+
+/// Calls body(begin, end) for the tiles of [0, count).
+template <typename F> void eachTile(Stream &stream, int64_t count, F &&body) {
+  parallelFor(stream, (count + kTile - 1) / kTile, [&](int64_t tile, int64_t) {
+    body(tile * kTile, std::min(count, (tile + 1) * kTile));
+  });
+}
+
+template <typename T>
+void sumFloats(Stream &stream, const T *x, T *y, int64_t pieces,
+               int64_t count) {
+  eachTile(stream, count, [&](int64_t begin, int64_t end) {
+    eachVector(end - begin, [&](auto lanes, int64_t i) {
+      const T *from = x + begin + i;
+      simd::V sum = lanes.load(from);
+      for (int64_t r = 1; r < pieces; ++r)
+        sum += lanes.load(from + r * count);
+      lanes.store(y + begin + i, sum);
+    });
+  });
+}
+
+template <typename T>
+void sumIntegers(Stream &stream, const T *x, T *y, int64_t pieces,
+                 int64_t count) {
+  eachTile(stream, count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T sum = x[i];
+      for (int64_t r = 1; r < pieces; ++r)
+        sum += x[r * count + i];
+      y[i] = sum;
+    }
+  });
+}
+
+} // namespace
+
+struct ExchangeRanks::State {
+  Peers *peers = nullptr;
+};
+ExchangeRanks::ExchangeRanks(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+ExchangeRanks::~ExchangeRanks() = default;
+
+Status ExchangeRanks::prepare(Device &device) {
+  state_->peers = device.peers;
+  return checkPeers(device, params_.axis, params_.ranks);
+}
+
+void ExchangeRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
+  if (stream.failure)
+    stream.failure = state_->peers->exchange(params_.axis, result(outs, 0),
+                                             operand(ins, 0), params_.bytes);
+}
+
+struct GatherRanks::State {
+  Peers *peers = nullptr;
+};
+GatherRanks::GatherRanks(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+GatherRanks::~GatherRanks() = default;
+
+Status GatherRanks::prepare(Device &device) {
+  state_->peers = device.peers;
+  return checkPeers(device, params_.axis, params_.ranks);
+}
+
+void GatherRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
+  if (stream.failure)
+    stream.failure = state_->peers->gather(params_.axis, result(outs, 0),
+                                           operand(ins, 0), params_.bytes);
+}
+
+struct SumPieces::State {};
+SumPieces::SumPieces(const Params &params) : params_(params) {}
+SumPieces::~SumPieces() = default;
+
+Status SumPieces::prepare(Device &) { return Status::ok(); }
+
+void SumPieces::run(Stream &stream, In ins, Out outs, void *, bool) {
+  const void *x = operand(ins, 0);
+  void *y = result(outs, 0);
+  const int64_t pieces = params_.pieces, count = params_.count;
+  switch (params_.type) {
+  case DType::BF16:
+    return sumFloats(stream, static_cast<const bf16 *>(x),
+                     static_cast<bf16 *>(y), pieces, count);
+  case DType::F16:
+    return sumFloats(stream, static_cast<const f16 *>(x), static_cast<f16 *>(y),
+                     pieces, count);
+  case DType::I32:
+    return sumIntegers(stream, static_cast<const int32_t *>(x),
+                       static_cast<int32_t *>(y), pieces, count);
+  case DType::I64:
+    return sumIntegers(stream, static_cast<const int64_t *>(x),
+                       static_cast<int64_t *>(y), pieces, count);
+  default:
+    return sumFloats(stream, static_cast<const float *>(x),
+                     static_cast<float *>(y), pieces, count);
+  }
+}
+
+} // namespace tmc

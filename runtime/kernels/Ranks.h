@@ -1,0 +1,103 @@
+//===- Ranks.h - values of the ranks of a mesh ------------------*- C++ -*-===//
+//
+// A step for several devices is one program, which each rank of a mesh (Mesh.h)
+// runs on its own values. The kernels here move bytes between the ranks of a
+// group, and add.
+//
+// A network library moves bytes and never adds: the bits of its sums depend on
+// sizes, topology and version. `SumPieces` adds, in the order of the ranks.
+//
+// If a transfer fails, the step is void: the stream keeps the reason, and later
+// kernels of this kind move nothing.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_RANKS_H
+#define TMC_RUNTIME_KERNELS_RANKS_H
+
+#include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Mesh.h"
+
+namespace tmc {
+
+/// The ranks of a device's groups, as kernels reach them. A call blocks until
+/// its bytes are there. All ranks of a group make the same calls, in one order.
+class Peers {
+public:
+  virtual ~Peers() = default;
+  /// The number of ranks of an axis.
+  virtual int size(Axis axis) const = 0;
+  /// This rank's number on an axis.
+  virtual int place(Axis axis) const = 0;
+  /// This rank comes to an entry of the step's list: it is named if the rank
+  /// stands still there.
+  virtual void computes(int64_t /*entry*/) {}
+  /// Rank r's `bytes` bytes go to `to` + r * bytes, on all ranks of the group.
+  virtual Status gather(Axis axis, void *to, const void *from,
+                        int64_t bytes) = 0;
+  /// Piece r of `from` goes to rank r, and piece r of `to` comes from it. A
+  /// piece has `bytes` bytes.
+  virtual Status exchange(Axis axis, void *to, const void *from,
+                          int64_t bytes) = 0;
+};
+
+/// ins: x, `ranks` pieces of `bytes` bytes. outs: y, of the same size: piece r
+/// is that piece of rank r's x that has the number of this rank.
+class ExchangeRanks : public Kernel {
+public:
+  struct Params {
+    Axis axis;
+    int64_t ranks, bytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(axis, ranks, bytes)
+  };
+  static constexpr bool takes(const Params &, Backend backend) {
+    return backend == Backend::Cpu;
+  }
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(ExchangeRanks)
+};
+
+/// ins: x, `bytes` bytes. outs: y, `ranks` pieces of that size: piece r is rank
+/// r's x.
+class GatherRanks : public Kernel {
+public:
+  struct Params {
+    Axis axis;
+    int64_t ranks, bytes;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(axis, ranks, bytes)
+  };
+  static constexpr bool takes(const Params &, Backend backend) {
+    return backend == Backend::Cpu;
+  }
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(GatherRanks)
+};
+
+/// y = ((x[0] + x[1]) + x[2]) + ..., in f32 for narrower floats, rounded once.
+///
+/// ins: x [pieces, count]. outs: y [count].
+class SumPieces : public Kernel {
+public:
+  struct Params {
+    DType type;
+    int64_t pieces, count;
+    int64_t scratchBytes = 0;
+
+    TMC_FIELDS(type, pieces, count)
+  };
+  static constexpr bool takes(const Params &p, Backend backend) {
+    return backend == Backend::Cpu &&
+           (p.type == DType::F32 || p.type == DType::BF16 ||
+            p.type == DType::F16 || p.type == DType::I32 ||
+            p.type == DType::I64);
+  }
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(SumPieces)
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_RANKS_H

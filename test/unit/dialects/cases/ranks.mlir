@@ -1,0 +1,22 @@
+// Cases of Ranks.cpp. The ranks of a case have equal values.
+
+func.func @sum_over(%x: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = nn.sum_over %x over dp of 3 : tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+func.func @sum_over_tensor(%x: tensor<f64>) -> tensor<f64> {
+  %0 = nn.sum_over %x over tp of 2 : tensor<f64>
+  return %0 : tensor<f64>
+}
+func.func @exchange(%x: tensor<4x3xf32>) -> tensor<2x6xf32> {
+  %0 = nn.exchange %x over dp of 2 : tensor<4x3xf32>
+  return %0 : tensor<2x6xf32>
+}
+func.func @sum_pieces(%x: tensor<3x4x2xbf16>) -> tensor<4x2xbf16> {
+  %0 = nn.sum_pieces %x : tensor<3x4x2xbf16>
+  return %0 : tensor<4x2xbf16>
+}
+func.func @gather(%x: tensor<6xf32>) -> tensor<4x3xf32> {
+  %0 = nn.gather %x over dp of 2 : tensor<6xf32> to tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}

@@ -1,0 +1,199 @@
+// RanksTest.cpp - ranks that each have a part of the batch make the step of the
+// whole batch: loss, updated parameters and the gradients' norm, on random
+// graphs whose loss is a sum over the batch.
+
+#include "test/unit/passes/Validation.h"
+
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::test;
+using reference::Tensor;
+
+static llvm::StringMap<Tensor> byName(FunctionOpInterface step,
+                                      ArrayRef<Tensor> results) {
+  llvm::StringMap<Tensor> named;
+  for (unsigned i = 0; i < step.getNumResults(); ++i)
+    named[train::resultName(step, i)] = results[i];
+  return named;
+}
+
+/// Rank `rank`'s part of `whole`, of type `type`: the same first dimension, or
+/// an equal part of it.
+static Tensor partOf(const Tensor &whole, Type type, int64_t rank) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+  Tensor part(whole.element, shape);
+  const bool isCut = shape != ArrayRef<int64_t>(whole.shape);
+  for (int64_t i = 0; i < part.size(); ++i)
+    part.set(i, whole, isCut ? rank * part.size() + i : i);
+  return part;
+}
+
+namespace {
+struct Deal {
+  int64_t batch, ranks, microBatches;
+  std::string after = ""; // Passes after autodiff.
+};
+} // namespace
+
+/// The dealt step of `whole` gives each rank the results of the whole.
+static void checkDealt(OwningOpRef<ModuleOp> whole, uint64_t seed,
+                       const Deal &deal) {
+  OwningOpRef<ModuleOp> part = whole->clone();
+  std::string text;
+  llvm::raw_string_ostream(text) << *whole;
+  SCOPED_TRACE(text);
+
+  std::string split = "tmc-split{ranks=" + std::to_string(deal.ranks) +
+                      " micro-batches=" + std::to_string(deal.microBatches) +
+                      "},";
+  std::string autodiff = "tmc-autodiff{optimizer=sgd}";
+  ASSERT_TRUE(succeeded(runPipeline(*whole, autodiff)));
+  ASSERT_TRUE(succeeded(runPipeline(*part, split + autodiff + deal.after)));
+  FunctionOpInterface step = functionOf(*whole), own = functionOf(*part);
+
+  Random random(seed);
+  SmallVector<Tensor> inputs = randomInputs(step, random);
+  auto expected = reference::interpret(step, inputs);
+  Mesh mesh{.data = int(deal.ranks)};
+  std::vector<SmallVector<Tensor>> mine(deal.ranks);
+  for (auto [rank, list] : llvm::enumerate(mine))
+    for (auto [input, type] : llvm::zip_equal(inputs, own.getArgumentTypes()))
+      list.push_back(partOf(input, type, rank));
+  auto actual = reference::interpretRanks(own, mesh, mine);
+  ASSERT_TRUE(succeeded(expected) && succeeded(actual));
+  llvm::StringMap<Tensor> wanted = byName(step, *expected);
+  for (const SmallVector<Tensor> &results : *actual) {
+    llvm::StringMap<Tensor> made = byName(own, results);
+    ASSERT_TRUE(made.count("loss") && made.count("grad_norm"));
+    int64_t compared = 0;
+    for (auto &entry : made)
+      if (wanted.count(entry.getKey())) { // Not a further output.
+        ++compared;
+        EXPECT_EQ(compare(wanted[entry.getKey()], entry.getValue(), 1e-9), "")
+            << entry.getKey().str();
+      }
+    ASSERT_GT(compared, 2); // A parameter, too.
+  }
+}
+
+/// The same of a random graph.
+static void checkRandom(MLIRContext &context, uint64_t seed, const Deal &deal) {
+  GraphOptions options;
+  options.batchSafe = true;
+  options.batch = deal.batch;
+  checkDealt(randomGraph(context, seed, options), seed, deal);
+}
+
+TEST(Ranks, MakeTheStepOfTheWholeBatch) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (int64_t seed = 0; seed < 600 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    checkRandom(*context, seed, {4, seed % 2 ? 2 : 4, 1});
+  }
+}
+
+/// A mean over the rows that count, whose number no rank knows alone, and a
+/// term that doesn't depend on the batch.
+static constexpr const char *kMean = R"(func.func @forward(
+    %x: tensor<8x3xf64> {train.role = #train.role<batch>, train.name = "x"},
+    %counts: tensor<8xf64> {train.role = #train.role<batch>, train.name = "counts", test.positive},
+    %w: tensor<3x2xf64> {train.role = #train.role<param>, train.name = "w"})
+    -> (tensor<f64> {train.loss, train.name = "loss"}) {
+  %y = nn.matmul %x, %w : (tensor<8x3xf64>, tensor<3x2xf64>) -> tensor<8x2xf64>
+  %t = math.tanh %y : tensor<8x2xf64>
+  %rows = nn.reduce sum %t over [1] : (tensor<8x2xf64>) -> tensor<8xf64>
+  %kept = arith.mulf %rows, %counts : tensor<8xf64>
+  %sum = nn.reduce sum %kept over [0] : (tensor<8xf64>) -> tensor<f64>
+  %count = nn.reduce sum %counts over [0] : (tensor<8xf64>) -> tensor<f64>
+  %root = math.sqrt %count : tensor<f64>
+  %mean = arith.divf %sum, %root : tensor<f64>
+  %w2 = arith.mulf %w, %w : tensor<3x2xf64>
+  %decay = nn.reduce sum %w2 over [0, 1] : (tensor<3x2xf64>) -> tensor<f64>
+  %loss = arith.addf %mean, %decay : tensor<f64>
+  return %loss : tensor<f64>
+})";
+
+TEST(Ranks, ShareNumbersOfTheWholeBatch) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (int64_t ranks : {2, 4, 8})
+    for (int64_t pieces : {1, 2, 3}) {
+      SCOPED_TRACE(std::to_string(ranks) + ", " + std::to_string(pieces));
+      if (8 / ranks < pieces)
+        continue;
+      checkDealt(parse(*context, kMean), ranks, {8, ranks, pieces});
+    }
+}
+
+TEST(Ranks, MakeItInMicroBatches) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (int64_t seed = 0; seed < 300 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    checkRandom(*context, seed, {8, 2, seed % 3 ? 2 : 3});
+  }
+}
+
+TEST(Ranks, MakeItByExchangeAndGather) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (int64_t seed = 0; seed < 300 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    checkRandom(*context, seed, {4, 2, 1, ",tmc-expand-composites"});
+  }
+}
+
+static constexpr const char *kLarge = R"(func.func @sum(
+    %x: tensor<8x4096xf64>, %y: tensor<3xi64>) -> (tensor<8x4096xf64>, tensor<3xi64>) {
+  %0 = nn.sum_over %x over dp of 4 : tensor<8x4096xf64>
+  %1 = nn.sum_over %y over dp of 4 : tensor<3xi64>
+  return %0, %1 : tensor<8x4096xf64>, tensor<3xi64>
+})";
+
+// Large sums are pieces; each rank holds other numbers.
+TEST(Ranks, AddPiecesInTheirOrder) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, kLarge);
+  ASSERT_TRUE(module);
+  FunctionOpInterface before = functionOf(*module);
+  Random random(1);
+  std::vector<SmallVector<Tensor>> inputs;
+  for (int rank = 0; rank < 4; ++rank)
+    inputs.push_back(randomInputs(before, random));
+  const Mesh mesh{.data = 4};
+  auto whole = reference::interpretRanks(before, mesh, inputs);
+  ASSERT_TRUE(succeeded(runPipeline(*module, "tmc-expand-composites")));
+  int64_t exchanges = 0;
+  module->walk([&](nn::ExchangeOp) { ++exchanges; });
+  EXPECT_EQ(exchanges, 1);
+  auto pieces = reference::interpretRanks(functionOf(*module), mesh, inputs);
+  ASSERT_TRUE(succeeded(whole) && succeeded(pieces));
+  for (int rank = 0; rank < 4; ++rank)
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(compare((*whole)[rank][i], (*pieces)[rank][i], 0), "");
+  double sum = 0;
+  for (const SmallVector<Tensor> &each : inputs)
+    sum += each[0].floats[4097];
+  EXPECT_EQ((*whole)[3][0].floats[4097], sum);
+}
+
+// A mesh of another size is an error on all ranks, not a wait without an end.
+TEST(Ranks, FailTogether) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, kLarge);
+  ASSERT_TRUE(module);
+  Random random(1);
+  std::vector<SmallVector<Tensor>> inputs(
+      2, randomInputs(functionOf(*module), random));
+  ScopedDiagnosticHandler quiet(context.get(),
+                                [](Diagnostic &) { return success(); });
+  EXPECT_TRUE(failed(
+      reference::interpretRanks(functionOf(*module), Mesh{.data = 2}, inputs)));
+}
