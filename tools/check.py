@@ -190,7 +190,7 @@ ROOMS = {
     "driver/pipeline": ["passes", "frontends", "dialects", "compiler/report",
                         "compiler/emit", "compiler/analysis", "compiler/planning",
                         "compiler/target", "compiler/support", "runtime/kernels",
-                        "runtime/step"],
+                        "runtime/step", "runtime/network"],
     "driver/verify": ["compiler/reference", "driver/pipeline", "compiler/emit", "dialects",
                       "compiler/support", "runtime/tmc.h", "runtime/kernels",
                       "runtime/step"],

@@ -48,6 +48,12 @@ bool readBeat(const std::string &body, Progress &progress) {
   return reader.isDone() && progress.place.size() <= kMostNameBytes;
 }
 
+/// Ends the wait of the control thread.
+void wake(int event) {
+  const uint64_t one = 1;
+  (void)!write(event, &one, sizeof one);
+}
+
 } // namespace
 
 void endProcess(const Status &status) {
@@ -95,15 +101,9 @@ void Control::stop() {
     std::lock_guard lock(mutex_);
     stops_ = true;
   }
-  wake();
+  wake(wake_);
   if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id())
     thread_.join();
-}
-
-void Control::wake() const {
-  const uint64_t one = 1;
-  if (wake_ >= 0)
-    (void)!write(wake_, &one, sizeof one);
 }
 
 void Control::computes(int64_t step, int64_t entry) {
@@ -111,7 +111,7 @@ void Control::computes(int64_t step, int64_t entry) {
   entry_.store(entry, std::memory_order_relaxed);
   changes_.fetch_add(1, std::memory_order_relaxed);
   if (before != step)
-    wake();
+    wake(wake_);
 }
 
 void Control::calls(int64_t entry) {
@@ -201,7 +201,7 @@ void Control::judge(const Status &status, int author) {
       if (int(rank) != author)
         send(int(rank), verdictFrame(status));
   changed_.notify_all();
-  wake();
+  wake(wake_);
 }
 
 /// Needs the lock. Reads what a connection has.

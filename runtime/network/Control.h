@@ -110,7 +110,6 @@ private:
   Status ask(const std::string &frame);
   void judge(const Status &status, int author);
   void stop();
-  void wake() const;
   Progress progress() const;
 
   const ControlSettings settings_;

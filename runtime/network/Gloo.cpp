@@ -8,6 +8,7 @@
 
 #include "runtime/network/Groups.h"
 #include "runtime/network/Network.h"
+#include "runtime/network/PipeSignal.h"
 
 // Gloo's headers aren't free of warnings.
 #pragma GCC diagnostic push
@@ -23,8 +24,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <ctime>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -42,35 +41,6 @@ constexpr auto kConnectTime = std::chrono::seconds(120);
 constexpr uint64_t kSlot = uint64_t(0x74) << 56;
 /// A longer message travels in parts.
 constexpr int64_t kMostPartBytes = int64_t(1) << 30;
-
-/// Keeps SIGPIPE from this thread, and from threads that it starts: Gloo writes
-/// to connections whose peer may be gone, and the signal would end the process
-/// without a word.
-class WithoutPipeSignal {
-public:
-  WithoutPipeSignal() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    wasPending_ = sigismember(&pending, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~WithoutPipeSignal() {
-    // One that came meanwhile would be delivered when it is unblocked.
-    const timespec now = {};
-    if (!wasPending_)
-      while (sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) {
-      }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  WithoutPipeSignal(const WithoutPipeSignal &) = delete;
-  WithoutPipeSignal &operator=(const WithoutPipeSignal &) = delete;
-
-private:
-  sigset_t pipe_, before_;
-  bool wasPending_ = false;
-};
 
 /// The names of one group in the shared table.
 class Store final : public gloo::rendezvous::Store {
@@ -106,7 +76,7 @@ public:
 
   explicit GlooNetwork(const NetworkStart &start)
       : start_(start),
-        part_(start.mostPieceBytes > 0 ? start.mostPieceBytes : kMostPartBytes),
+        part_(start.mostPartBytes > 0 ? start.mostPartBytes : kMostPartBytes),
         groups_(start.rank, start.ranks) {}
 
   Status open() {

@@ -49,10 +49,6 @@ Status notOpened(const std::string &path, const char *why) {
 
 } // namespace
 
-std::string networkFile(const std::string &name) {
-  return "libtmc-network-" + name + ".so";
-}
-
 Status openNetwork(const std::string &name, const std::string &folder,
                    const NetworkStart &start,
                    std::unique_ptr<Network> &network) {

@@ -16,9 +16,6 @@
 
 namespace tmc {
 
-/// "libtmc-network-mpi.so" of "mpi".
-std::string networkFile(const std::string &name);
-
 /// Opens the library `name` ("mpi", "gloo") in `folder`, and by it a network.
 /// A world of one rank needs no library: its name may be "". Code::World if the
 /// library can't be opened or has another version, else the library's errors.

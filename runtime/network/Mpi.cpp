@@ -37,8 +37,8 @@ Status check(const char *call, int code) {
 class MpiNetwork final : public Network {
 public:
   explicit MpiNetwork(const NetworkStart &start)
-      : part_(start.mostPieceBytes > 0
-                  ? std::min(start.mostPieceBytes, kMostPartBytes)
+      : part_(start.mostPartBytes > 0
+                  ? std::min(start.mostPartBytes, kMostPartBytes)
                   : kMostPartBytes),
         groups_(start.rank, start.ranks) {}
 

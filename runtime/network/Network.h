@@ -98,9 +98,9 @@ struct NetworkStart {
   Rendezvous *rendezvous = nullptr; // outlives the network
   /// The own address of this host, as its peers reach it: "10.0.0.3".
   std::string address;
-  /// Longer transfers are cut into pieces of this length; 0: the library's own.
-  /// For tests.
-  int64_t mostPieceBytes = 0;
+  /// A longer piece or message travels in parts of this length; 0: the
+  /// library's own. For tests.
+  int64_t mostPartBytes = 0;
 };
 
 /// Increases when something in this file changes its meaning.
@@ -113,6 +113,11 @@ using NetworkVersionFunction = int();
 using NetworkOpenFunction = void(int version, const NetworkStart *start,
                                  Network **network, Status *status);
 }
+/// "libtmc-network-mpi.so" of "mpi".
+inline std::string networkFile(const std::string &name) {
+  return "libtmc-network-" + name + ".so";
+}
+
 constexpr const char *kNetworkVersionName = "tmc_network_version";
 constexpr const char *kNetworkOpenName = "tmc_network_open";
 

@@ -18,11 +18,12 @@ bool isOfMpi(const Place &place) {
          place.launcher == "PMIx";
 }
 
-NetworkStart startOf(const World &world) {
+NetworkStart startOf(const WorldSettings &settings, const World &world) {
   NetworkStart start;
   start.rank = world.place.rank;
   start.ranks = world.place.ranks;
   start.rendezvous = world.control.get();
+  start.mostPartBytes = settings.mostPartBytes;
   if (world.control)
     start.address = world.control->address();
   return start;
@@ -91,8 +92,8 @@ Status joinWorld(const WorldSettings &settings, const Place &place,
   if (knowsAddress)
     if (Status s = startControl(settings, world); !s)
       return s;
-  if (Status s =
-          openNetwork(library, settings.folder, startOf(world), world.network);
+  if (Status s = openNetwork(library, settings.folder, startOf(settings, world),
+                             world.network);
       !s) {
     if (world.control)
       world.control->fail(s);

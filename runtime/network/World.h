@@ -37,6 +37,7 @@ struct WorldSettings {
   std::string folder; // of the libraries: the step's own
   std::vector<SharedFact> facts;
   double startSeconds = 60, mostSeconds = 120;
+  int64_t mostPartBytes = 0; // NetworkStart's
   std::function<std::string(int64_t entry)> entryName;
   std::function<void(const Status &)> onFault; // null: endProcess
 };

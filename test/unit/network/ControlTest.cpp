@@ -1,9 +1,11 @@
 //===- ControlTest.cpp - ranks as threads, and strangers ------------------===//
 
+#include "runtime/network/PipeSignal.h"
 #include "runtime/network/World.h"
 
 #include "gtest/gtest.h"
 
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -353,6 +355,23 @@ TEST(Control, AnErrorThatNobodyExplainsIsTold) {
     EXPECT_EQ(fault.get_future().get().message(),
               nameOf(1, {hostName(), getpid()}) + " ended: mpi: broken");
   });
+}
+
+TEST(PipeSignal, AWriteToNobodyIsAnErrorAlone) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  for (int time = 0; time < 2; ++time) {
+    const WithoutPipeSignal shield;
+    EXPECT_EQ(write(ends[1], "x", 1), -1);
+    EXPECT_EQ(errno, EPIPE);
+  }
+  sigset_t blocked, pending;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  EXPECT_FALSE(sigismember(&blocked, SIGPIPE));
+  sigpending(&pending);
+  EXPECT_FALSE(sigismember(&pending, SIGPIPE));
+  close(ends[1]);
 }
 
 TEST(World, OneRankHasANetwork) {

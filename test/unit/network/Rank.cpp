@@ -5,6 +5,7 @@
 //     calls     all calls at many sizes, on the world and on the axes of a
 //     mesh;
 //               prints a hash of all bytes that came
+//     parts     the same, with transfers in parts of odd length
 //     steps     steps without an end, each with a gather; prints its process
 //     stands    the same, but the last rank stands still in step 3
 //     waits     each rank waits for a message that nobody sends
@@ -277,6 +278,8 @@ int run(const std::vector<std::string> &words) {
   settings.folder = words[2];
   settings.mostSeconds = words.size() > 3 ? std::atof(words[3].c_str()) : 60;
   settings.startSeconds = 30;
+  if (scenario == "parts")
+    settings.mostPartBytes = 99991;
   settings.facts = {
       {"step", "1f"},
       {"seed", scenario == "differs" ? std::to_string(place.rank) : "0"}};
@@ -284,8 +287,9 @@ int run(const std::vector<std::string> &words) {
   World world;
   if (Status s = joinWorld(settings, place, world); !s)
     return end(s);
-  const Status done =
-      scenario == "calls" ? calls(world) : steps(world, scenario);
+  const Status done = scenario == "calls" || scenario == "parts"
+                          ? calls(world)
+                          : steps(world, scenario);
   const int code = end(leaveWorld(world, done));
   // A network that was left as it is may hang at a usual end.
   if (code)
