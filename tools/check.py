@@ -137,6 +137,8 @@ def check_names(tally):
 ROOMS = {
     "runtime/kernels": [],
     "runtime/step": ["runtime/kernels", "runtime/tmc.h"],
+    # Between processes. A step for one device has nothing of it.
+    "runtime/network": ["runtime/kernels"],
     "runtime/cpu": ["runtime/kernels", "runtime/step"],
     # Updates on the host beside a card are the cpu backend's.
     "runtime/cuda": ["runtime/kernels", "runtime/step", "runtime/cpu"],
@@ -188,7 +190,7 @@ ROOMS = {
     "driver/pipeline": ["passes", "frontends", "dialects", "compiler/report",
                         "compiler/emit", "compiler/analysis", "compiler/planning",
                         "compiler/target", "compiler/support", "runtime/kernels",
-                        "runtime/step"],
+                        "runtime/step", "runtime/network"],
     "driver/verify": ["compiler/reference", "driver/pipeline", "compiler/emit", "dialects",
                       "compiler/support", "runtime/tmc.h", "runtime/kernels",
                       "runtime/step"],

@@ -1,0 +1,46 @@
+// NetworkCompiler.h - libraries that move bytes between the ranks of a step.
+//
+// A step for several devices has one or both of these beside its trainer
+// (runtime/network/Library.h). They come as source files with the runtime, and
+// are compiled where the step is:
+//
+//     libtmc-network-mpi.so    Mpi.cpp, by mpicxx (or $MPICXX): the binary
+//                              interface of MPI differs between its kinds
+//     libtmc-network-gloo.so   Gloo.cpp, by the step's compiler, with -lgloo
+
+#ifndef TMC_DRIVER_PIPELINE_NETWORKCOMPILER_H
+#define TMC_DRIVER_PIPELINE_NETWORKCOMPILER_H
+
+#include "driver/pipeline/HostCompiler.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// One of the libraries, on this host.
+struct NetworkTool {
+  std::string name;                   // "mpi" or "gloo"
+  std::string file;                   // "libtmc-network-mpi.so"
+  std::vector<std::string> command;   // compiles it into "-o"; empty: can't
+  std::vector<std::string> libraries; // at the end of the command
+  std::string missing;                // the reason and the fix; "": none
+};
+
+/// Looks for MPI and Gloo. `scratch`: prefix of the names of temporary files.
+std::vector<NetworkTool> findNetworks(const Installation &installation,
+                                      const std::string &scratch);
+
+/// Compiles the library `name`, or all that this host can where it is "", into
+/// the paths that `place` gives to the names of files. Returns these names. A
+/// failure of the kind World, with a fix for each library, if it can compile
+/// none.
+Expected<std::vector<std::string>>
+compileNetworks(const Installation &installation, const std::string &name,
+                const std::string &scratch,
+                const std::function<std::string(const std::string &)> &place);
+
+} // namespace tmc
+
+#endif // TMC_DRIVER_PIPELINE_NETWORKCOMPILER_H
