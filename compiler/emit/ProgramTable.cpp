@@ -610,7 +610,7 @@ private:
        << ",\n    .saturationsTensor = " << saturations
        << (scale < 0 && clips() ? ",\n    .skipsNonFinite = true" : "")
        << ",\n    .samplesPerStep = " << samples
-       << ",\n    .tokensPerStep = " << tokens << meshField()
+       << ",\n    .tokensPerStep = " << tokens << meshField(options.mesh)
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes
        << ", .reservedBytes = " << options.reservedBytes
        << ", .livePeakBytes = " << literal(plan.livePeakBytes)

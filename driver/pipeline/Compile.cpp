@@ -9,6 +9,7 @@
 #include "driver/pipeline/Depfile.h"
 #include "driver/pipeline/HostCompiler.h"
 #include "driver/pipeline/Messages.h"
+#include "driver/pipeline/NetworkCompiler.h"
 #include "driver/pipeline/OutputDirectory.h"
 #include "driver/pipeline/RunPasses.h"
 #include "driver/pipeline/Sweep.h"
@@ -132,6 +133,14 @@ static Expected<void> link(const Compiled &compiled,
     TMC_TRY(add("kernels_" + std::to_string(i), text, true));
   const std::string exports = "exports.map";
   TMC_TRY(directory.writeScratch(exports, exportedNames(step.interface)));
+  if (options.mesh.ranks() > 1 && options.emit == Artifact::Exe) {
+    showProgress(options, "network ...");
+    Expected<std::vector<std::string>> networks = compileNetworks(
+        installation, "", directory.scratch("network"),
+        [&](const std::string &file) { return directory.staged(file); });
+    if (!networks)
+      return std::move(networks.failure());
+  }
   ObjectCache cache =
       ObjectCache::open(options.useCache ? ObjectCache::userDirectory() : "");
   if (!cache.warning().empty())

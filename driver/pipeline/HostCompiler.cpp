@@ -415,11 +415,13 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
   if (!files.trainer.empty()) {
     std::vector<std::string> exe = {*compiler};
     exe.insert(exe.end(), objects.begin(), objects.end());
-    exe.insert(exe.end(),
-               {"-o", files.trainer,
-                installation.libraryDir + "/libtmc-trainer.a", runtime});
+    exe.insert(exe.end(), {"-o", files.trainer,
+                           installation.libraryDir + "/libtmc-trainer.a"});
+    // Nothing else names it: trainers of one device have no network.
     if (files.connectsRanks)
-      exe.push_back("-Wl,--undefined=tmc_open_ranks");
+      exe.insert(exe.end(), {"-Wl,--undefined=tmc_open_ranks",
+                             installation.libraryDir + "/libtmc-network.a"});
+    exe.push_back(runtime);
     exe.insert(exe.end(), libraries.begin(), libraries.end());
     links.push_back({exe, files.trainer + ".log"});
   }

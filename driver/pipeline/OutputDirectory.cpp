@@ -23,9 +23,16 @@ constexpr const char *kStagingPrefix = ".tmc-";
 /// Marks a staging directory whose files are being moved into place.
 constexpr const char *kPublishing = "publishing";
 /// The files that a compilation may write, beside its library and weights.
-constexpr const char *kFiles[] = {"train",       "step.cpp",  "step.cu",
-                                  "step.h",      "step.mlir", "plan-trace.json",
-                                  "report.html", "tmc.h"};
+constexpr const char *kFiles[] = {"train",
+                                  "step.cpp",
+                                  "step.cu",
+                                  "step.h",
+                                  "step.mlir",
+                                  "plan-trace.json",
+                                  "report.html",
+                                  "tmc.h",
+                                  "libtmc-network-mpi.so",
+                                  "libtmc-network-gloo.so"};
 
 /// No plan of tmc is larger.
 constexpr int64_t kMostPlanBytes = int64_t(64) << 20;

@@ -24,15 +24,13 @@
 #ifndef TMC_RUNTIME_NETWORK_PLACE_H
 #define TMC_RUNTIME_NETWORK_PLACE_H
 
+#include "runtime/kernels/Mesh.h"
 #include "runtime/kernels/Status.h"
 
 #include <functional>
 #include <string>
 
 namespace tmc {
-
-/// More ranks are refused.
-constexpr int kMostRanks = 1 << 16;
 
 struct Place {
   int rank = 0, ranks = 1;

@@ -1,7 +1,7 @@
 //===- PlaceTest.cpp - environments of launchers, replayed ----------------===//
 
 #include "runtime/network/Place.h"
-#include "runtime/network/Mesh.h"
+#include "runtime/kernels/Mesh.h"
 
 #include "gtest/gtest.h"
 

@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Names.h"
-#include "runtime/network/Mesh.h"
+#include "runtime/kernels/Mesh.h"
 #include "runtime/network/World.h"
 
 #include <chrono>

@@ -1,0 +1,129 @@
+//===- RunRanks.cpp - the ranks of a run, by a network --------------------===//
+//
+// Linked into trainers of steps for several devices (RunRanks.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/step/RunRanks.h"
+
+#include "runtime/network/World.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tmc {
+
+namespace {
+
+class NetworkRanks final : public RunRanks, public Peers {
+public:
+  explicit NetworkRanks(const Mesh &mesh) : mesh_(mesh) {}
+
+  Status join(const RunRanksSettings &settings) {
+    WorldSettings its;
+    its.library = settings.network;
+    its.folder = settings.folder;
+    its.facts = settings.facts;
+    if (settings.mostSeconds > 0)
+      its.mostSeconds = settings.mostSeconds;
+    const StepProgram *program = settings.program;
+    its.entryName = [program](int64_t entry) {
+      return program && entry >= 0 && entry < program->launchCount
+                 ? std::string(program->launches[entry].name)
+                 : std::string();
+    };
+    Place place;
+    if (Status s = findPlace(place); !s)
+      return s;
+    if (place.ranks != mesh_.ranks())
+      return wrongCount(place);
+    if (Status s = joinWorld(its, place, world_); !s)
+      return s;
+    for (const Axis axis : {Axis::Data, Axis::Tensor, Axis::Pipeline})
+      if (Status s = world_.network->makeGroup(mesh_.group(axis, place.rank),
+                                               groups_[size_t(axis)]);
+          !s)
+        return leaveWorld(world_, s);
+    return Status::ok();
+  }
+
+  int rank() const override { return world_.place.rank; }
+  std::string description() const override {
+    return std::to_string(mesh_.ranks()) + " ranks by " +
+           world_.network->description();
+  }
+  Peers &peers() override { return *this; }
+
+  Status sum(int64_t &number) override {
+    std::vector<int64_t> all(size_t(mesh_.ranks()));
+    if (Status s = world_.network->gather(kWorld, all.data(), &number, 8); !s)
+      return explain(s);
+    number = 0;
+    for (const int64_t each : all)
+      number += each;
+    return Status::ok();
+  }
+  Status meet() override {
+    const Status s = world_.network->barrier(kWorld);
+    return s ? s : explain(s);
+  }
+  void startStep(int64_t step) override {
+    step_ = step;
+    computes(0);
+  }
+  void endStep() override { world_.control->rests(); }
+
+  Status explain(const Status &status) override {
+    return world_.control->explain(status);
+  }
+  void fail(const Status &status) override { (void)leaveWorld(world_, status); }
+  Status finish() override { return leaveWorld(world_, Status::ok()); }
+
+  int size(Axis axis) const override { return mesh_.size(axis); }
+  int place(Axis axis) const override { return mesh_.place(axis, rank()); }
+  void computes(int64_t entry) override {
+    entry_ = entry;
+    world_.control->computes(step_, entry);
+  }
+  Status gather(Axis axis, void *to, const void *from, int64_t bytes) override {
+    world_.control->calls(entry_);
+    Status s = world_.network->gather(groups_[size_t(axis)], to, from, bytes);
+    world_.control->calls(-1);
+    return s;
+  }
+  Status exchange(Axis axis, void *to, const void *from,
+                  int64_t bytes) override {
+    world_.control->calls(entry_);
+    Status s = world_.network->exchange(groups_[size_t(axis)], to, from, bytes);
+    world_.control->calls(-1);
+    return s;
+  }
+
+private:
+  Status wrongCount(const Place &place) const {
+    const std::string wanted = std::to_string(mesh_.ranks());
+    return {Code::Usage,
+            "the step is for " + wanted + " ranks, and " +
+                (place.launcher.empty()
+                     ? "no launcher started this one: mpirun -n " + wanted
+                     : place.launcher + " started " +
+                           std::to_string(place.ranks) + ": take " + wanted)};
+  }
+
+  const Mesh mesh_;
+  World world_;
+  int groups_[3] = {};
+  int64_t step_ = 0, entry_ = 0;
+};
+
+} // namespace
+} // namespace tmc
+
+void tmc_open_ranks(const tmc::RunRanksSettings &settings,
+                    std::unique_ptr<tmc::RunRanks> &ranks,
+                    tmc::Status &status) {
+  auto made = std::make_unique<tmc::NetworkRanks>(settings.mesh);
+  status = made->join(settings);
+  if (status)
+    ranks = std::move(made);
+}

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""What must hold of steps of several ranks; needs only the standard library, and MPI or Gloo.
+
+    ranks.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR]
+
+Ten steps of two and four ranks give the losses of one device to 1e-6 and its parameters to 1e-5, with
+dropout, clipping, scaled losses, moments in 8 bits, micro-batches, labels that don't count, and a short
+last batch. Of one number of ranks each run gives the same bits: by MPI and by Gloo, in one thread and in
+two, in a budget near the smallest, with all that may leaving the device, and going on from a checkpoint.
+One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank with another seed,
+a killed rank and one that stands still are named, all end with 74, and the checkpoint stays whole. Ends
+with one line `N passed, M failed`. What the machine has no library for is skipped by name.
+"""
+
+import math
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import trained
+from case import Case, run_cases
+from trained import Run
+
+TEN = 10
+# Relative, of losses and of parameters, of ranks against one device: each rank rounds its own sums to 16 bits, and a last
+# bit may decide a code of 8 bits.
+EXACT, CODES, FP16, BF16 = (1e-6, 1e-5), (1e-6, 1e-3), (1e-4, 1e-3), (1e-3, 1e-2)
+WORLD = 74
+GPT2 = "test/models/gpt2-tiny-dropout.onnx"
+MPIRUN = shutil.which("mpirun")
+OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"] if MPIRUN and "Open MPI" in trained.run([MPIRUN, "--version"])[1] else []
+PRESSED = 0.02  # Of what all would take beyond the least, how much plans get.
+# Name: the step; numbers of ranks; whether several plans and libraries are compared.
+CASES = {
+    "gpt2-tiny": (dict(graph=GPT2, options=["--batch=4", "--dim=sequence=32"], inputs={}), [2, 4], True),
+    "gpt2-tiny, micro-batches, 8 bits": (
+        dict(graph=GPT2, options=["--batch=8", "--dim=sequence=32", "--micro-batches=2"], inputs={}, bounds=CODES,
+             optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), [2], True),
+    # Steps 1 and 6 overflow and are skipped.
+    "gpt2-tiny, fp16": (
+        dict(graph=GPT2, inputs={}, bounds=FP16,
+             options=["--batch=4", "--dim=sequence=32", "--precision=fp16",
+                      "--loss-scale=dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"]), [2], True),
+    "gpt2-tiny, gradients in bf16": (
+        dict(graph=GPT2, inputs={}, bounds=BF16, options=["--batch=4", "--dim=sequence=32", "--precision=bf16,gradients=bf16"]), [2], False),
+    "llama-tiny": (dict(graph="test/models/llama-tiny.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={}), [2], False),
+    "gpt2-tiny, adapters": (
+        dict(graph=GPT2, inputs={},
+             options=["--batch=4", "--dim=sequence=32", "--lora=r=4,alpha=8,targets=c_attn,c_proj,dropout=0.1"]), [2], False),
+    # 27 samples: the last batch of an epoch has 3 of 4. Each rank counts other labels.
+    "bert-tiny": (
+        dict(graph="test/models/bert-tiny-mlm.onnx", options=["--batch=4", "--dim=sequence=16"],
+             inputs={"input_ids": ([27, 16], "below 128"), "labels": ([27, 16], "below 128"),
+                     "attention_mask": ([27, 16], "mask")}), [2, 4], False),
+    "resnet-tiny, running statistics": (
+        dict(graph="examples/resnet-tiny.onnx", options=["--batch=8", "--batchnorm=frozen"],
+             inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}), [2], False),
+    "mlp-small": (
+        dict(graph="test/models/mlp-small.onnx", options=["--batch=4"], optimizer="adamw",
+             inputs={"image": ([32, 64], "normal"), "label": ([32], "below 10")}), [2, 4], True),
+}
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Ranks:
+    """The processes of a world that tmc's own variables describe."""
+
+    def __init__(self, commands):
+        address = f"127.0.0.1:{free_port()}"
+        self.processes = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             env={**os.environ, "TMC_RANK": str(rank), "TMC_RANKS": str(len(commands)), "TMC_ADDRESS": address})
+            for rank, command in enumerate(commands)]
+
+    def wait(self, seconds=300):
+        """The largest code, and the texts of all ranks."""
+        texts = []
+        for process in self.processes:
+            try:
+                texts.append(process.communicate(timeout=seconds)[0])
+            except subprocess.TimeoutExpired:
+                self.kill()
+                texts.append(process.communicate()[0] + "\nstill ran")
+        return max(abs(process.returncode) for process in self.processes), texts
+
+    def kill(self):
+        for process in self.processes:
+            process.kill()
+
+
+class RankRun(Run):
+    """A run of several ranks by a library."""
+
+    def __init__(self, library, ranks, *args, **kwargs):
+        self.library, self.ranks = library, ranks
+        super().__init__(*args, **kwargs)
+
+    def call(self, command):
+        command = [*command, f"--network={self.library}"]
+        if self.library == "mpi":
+            return trained.run(["timeout", "300", MPIRUN, *OPEN_MPI, "-n", str(self.ranks), *command])
+        code, texts = Ranks([command] * self.ranks).wait()
+        return code, "\n".join(texts)
+
+
+def libraries(step):
+    """Those that a step has and that can be started here."""
+    return [name for name in ("mpi", "gloo")
+            if os.path.exists(os.path.join(step, f"libtmc-network-{name}.so")) and (name != "mpi" or MPIRUN)]
+
+
+class RanksCase(Case):
+    def __init__(self, name, model, ranks, several, options, scratch):
+        super().__init__(name, model, options, scratch)
+        self.ranks, self.several = ranks, several
+
+    def losses(self, one, many):
+        """The largest relative difference of losses; a fault where a run failed."""
+        for each in (one, many):
+            if each.code:
+                return math.inf, f"the trainer ended with {each.code}: {each.text}"
+        pairs = [(a["loss"], b["loss"]) for a, b in zip(one.lines, many.lines)]
+        if len(pairs) != TEN or len(many.lines) != TEN:
+            return math.inf, f"there are {len(one.lines)} and {len(many.lines)} steps"
+        return max(abs(a - b) / max(abs(a), 1e-30) for a, b in pairs), ""
+
+    def check(self, tally):
+        alone, fault = self.compile("one device")
+        if fault:
+            return tally.test(f"{self.name}: one device", fault)
+        one = Run(alone, "all", self.data, steps=TEN)
+        for ranks in self.ranks:
+            self.check_ranks(tally, ranks, alone, one)
+
+    def check_ranks(self, tally, ranks, alone, one):
+        name = f"{self.name}, {ranks} ranks"
+        step, fault = self.compile(f"{ranks} ranks", f"--devices={ranks}")
+        if fault:
+            return tally.test(name, fault)
+        there = libraries(step)
+        if not there:
+            return tally.skip(f"{name}: there is neither mpirun nor Gloo")
+        first = RankRun(there[0], ranks, step, "all", self.data, "--threads=1", steps=TEN)
+        loss, parameters = self.model.get("bounds", EXACT)
+        apart, fault = self.losses(one, first)
+        if not fault:
+            distance = one.checkpoint.distance(first.checkpoint)
+            if apart > loss or distance > parameters:
+                fault = f"losses are apart by {apart:.2g}, parameters by {distance:.2g}"
+            tally.test(f"{name}: losses and parameters of one device", fault, f"{apart:.1g} and {distance:.1g}")
+        else:
+            return tally.test(f"{name}: losses and parameters of one device", fault)
+        self.check_resumes(tally, name, ranks, there[0], step, first, alone, one)
+        if self.several:
+            self.check_bits(tally, name, ranks, there, step, first)
+
+    def check_resumes(self, tally, name, ranks, library, step, first, alone, one):
+        half = RankRun(library, ranks, step, "half", self.data, steps=TEN // 2)
+        rest = RankRun(library, ranks, step, "rest", self.data, f"--resume={half.directory}", steps=TEN // 2, init=False)
+        tally.test(f"{name}: going on from a checkpoint", half.code and half.text or rest.difference(first))
+        # Any mesh goes on from any other's checkpoint.
+        other = Run(alone, f"from {ranks} ranks", self.data, f"--resume={half.directory}", steps=0, init=False)
+        fault = f"ended with {other.code}: {other.text}" if other.code else other.checkpoint.difference(half.checkpoint)
+        tally.test(f"{name}: one device saves what it resumed", fault)
+        back = RankRun(library, ranks, step, "back", self.data, f"--resume={one.directory}", steps=0, init=False)
+        fault = f"ended with {back.code}: {back.text}" if back.code else back.checkpoint.difference(one.checkpoint)
+        tally.test(f"{name}: ranks save what they resumed", fault)
+
+    def check_bits(self, tally, name, ranks, there, step, first):
+        for library in there[1:]:
+            tally.test(f"{name}: the bits of {there[0]} by {library}",
+                       RankRun(library, ranks, step, library, self.data, "--threads=1", steps=TEN).difference(first))
+        tally.test(f"{name}: the bits in two threads",
+                   RankRun(there[0], ranks, step, "threads", self.data, "--threads=2", "--poison", steps=TEN).difference(first))
+        plan = self.plan(step)
+        least = plan["smallest_found_bytes"]
+        pressed = least + int(PRESSED * (plan["unconstrained_bytes"] - least))
+        for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]):
+            directory, fault = self.compile(f"{ranks} ranks {words}", f"--devices={ranks}", *flags)
+            if not fault:
+                fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
+            tally.test(f"{name}: the bits {words}", fault)
+
+
+class Faults(Case):
+    """A world ends together, and says why."""
+
+    def check(self, tally):
+        step, fault = self.compile("2 ranks", "--devices=2")
+        if fault:
+            return tally.test("faults", fault)
+        if "gloo" not in libraries(step):
+            return tally.skip("faults: there is no Gloo")
+        check_faults(tally, step, self.data, self.directory)
+
+
+def check_faults(tally, step, data, scratch):
+    train = [os.path.join(step, "train"), *[f"--data={d}" for d in data], "--init=random:1", "--quiet", "--network=gloo"]
+
+    code, texts = Ranks([[*train, "--steps=1", f"--seed={seed}"] for seed in (1, 2)]).wait()
+    said = all(re.search(r"error: .*seed", text) for text in texts)
+    tally.test("another seed is named before anything runs", "" if code == 2 and said else f"{code}: {texts}")
+
+    code, texts = Ranks([[*train, "--steps=1"]] * 3).wait()
+    said = all("the step is for 2 ranks" in text for text in texts)
+    tally.test("a wrong number of ranks is named", "" if code == 2 and said else f"{code}: {texts}")
+
+    alone = subprocess.run([*train, "--steps=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tally.test("a start without a launcher is named",
+               "" if alone.returncode == 2 and "mpirun -n 2" in alone.stdout else f"{alone.returncode}: {alone.stdout}")
+
+    for how, sign, flags, words in (
+            ("killed", signal.SIGKILL, [], r"rank 1 \(host \S+, process \d+\) is gone in step \d+"),
+            ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\)")):
+        saved = os.path.join(scratch, how)
+        ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20", *flags]] * 2)
+        deadline = time.monotonic() + 60
+        while not os.path.exists(os.path.join(saved, "checkpoint.safetensors")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ranks.processes[1].send_signal(sign)
+        begin = time.monotonic()
+        try:
+            text = ranks.processes[0].communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            text = "still runs after a minute"
+        seconds = time.monotonic() - begin
+        ranks.kill()
+        fault = "" if ranks.processes[0].returncode == WORLD and re.search(words, text) else f"{ranks.processes[0].returncode}: {text}"
+        again = RankRun("gloo", 2, step, how, data, f"--resume={saved}", steps=1, init=False)
+        fault = fault or again.code and f"the checkpoint: {again.text}"
+        tally.test(f"a {how} rank is named, and the checkpoint is whole", fault, f"{seconds:.1f} s")
+
+
+def cases(options, scratch):
+    made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
+    made.append(Faults("faults", CASES["mlp-small"][0], options, scratch))
+    return [case for case in made if options.only in case.name]
+
+
+if __name__ == "__main__":
+    sys.exit(run_cases(__doc__, "ranks", cases))
