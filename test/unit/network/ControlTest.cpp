@@ -36,13 +36,17 @@ ControlSettings settingsOf(int rank, int ranks, int port) {
   return settings;
 }
 
-/// Runs `run` as each rank, in threads.
+/// Runs `run` as each rank, in threads. A rank that waits forever ends the
+/// tests.
 void asRanks(int ranks, const std::function<void(int rank)> &run) {
+  constexpr unsigned kMostSeconds = 60;
+  alarm(kMostSeconds);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back(run, rank);
   for (std::thread &each : threads)
     each.join();
+  alarm(0);
 }
 
 /// Connects to a rank 0 that will listen, sends bytes, and returns the answer
