@@ -359,9 +359,9 @@ SHARES = 4
 
 
 def each_shard(programs, arguments, **options):
-    """(program, what its run gave, times) of GoogleTest programs, in order: each one's
-    tests are shared among several processes, as many at a time as there are cores. The
-    times are those of Tally."""
+    """(program, what its run gave, times, skipped tests) of GoogleTest programs, in order:
+    each one's tests are shared among several processes, as many at a time as there are
+    cores. The times are those of Tally."""
     cores = os.cpu_count() or 1
     shards = SHARES * cores
     env = options.pop("env", os.environ)
@@ -372,10 +372,10 @@ def each_shard(programs, arguments, **options):
         report = os.path.join(folder, "%s.%d" % (name, shard))
         done = run([program, *arguments, "--gtest_output=json:" + report], **options,
                    env=dict(env, GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(shard)))
-        return program, done, [(float(case["time"].rstrip("s")),
-                                "%s %s.%s" % (name, case["classname"], case["name"]))
-                               for suite in report_of(report).get("testsuites", [])
-                               for case in suite["testsuite"]]
+        cases = [("%s.%s" % (case["classname"], case["name"]), case)
+                 for suite in report_of(report).get("testsuites", []) for case in suite["testsuite"]]
+        return (program, done, [(float(case["time"].rstrip("s")), name + " " + of) for of, case in cases],
+                [of for of, case in cases if case.get("result") == "SKIPPED"])
 
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(cores) as pool:
         yield from pool.map(lambda job: part(job, folder),
@@ -397,7 +397,7 @@ def check_unit(tally, build):
     programs = sorted(set(glob.glob(os.path.join(build, "bin", "tmc-*-tests")))
                       - {os.path.join(build, "bin", "tmc-cuda-tests")})
     tally.test("unit: there are test programs", bool(programs))
-    for program, done, times in each_shard(programs, ["--gtest_brief=1"], cwd=build):
+    for program, done, times, skipped in each_shard(programs, ["--gtest_brief=1"], cwd=build):
         name = os.path.basename(program)
         tally.times += times
         ran = re.search(r"(\d+) tests? ran|PASSED\s+\] (\d+) test", done.stdout)
@@ -406,9 +406,7 @@ def check_unit(tally, build):
                                   done.stdout, re.M):
             if name + ": " + failure not in tally.failed:
                 tally.test(name + ": " + failure, False)
-        for skip in set(re.findall(r"^\[  SKIPPED \] ([\w/.]+)",
-                                   done.stdout, re.M)):
-            tally.skipped.append(name + ": " + skip)
+        tally.skipped += [name + ": " + skip for skip in skipped]
         tally.passed += int(passed.group(1)) if passed else 0
         if done.returncode != 0 or not ran:
             tally.test(name, False, done.stdout[-6000:])
@@ -577,7 +575,7 @@ def check_emulated(tally, build):
     few = tally.is_left("emulated: 50 seeds, all models, bench/gpu's scripts")
 
     def kernels(name, tests, **more):
-        for _, done, times in each_shard([os.path.join(build, "bin", "tmc-cuda-tests")],
+        for _, done, times, _ in each_shard([os.path.join(build, "bin", "tmc-cuda-tests")],
                                   ["--gtest_brief=1", "--gtest_filter=" + tests],
                                   env=dict(os.environ, **more)):
             tally.times += [(seconds, "emulated %s, %s" % (case, name)) for seconds, case in times]

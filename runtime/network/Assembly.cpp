@@ -120,6 +120,7 @@ private:
     assembly_.connections.resize(hellos_.size());
     assembly_.peers.resize(hellos_.size());
     assembly_.peers[0] = {hostName(), int64_t(getpid())};
+    allowDescriptors(settings_.place.ranks + int(kMostStrangers));
     port_ = settings_.place.port;
     host_ = settings_.place.host;
     if (Status s = listenAt(host_, port_, listening_); !s)

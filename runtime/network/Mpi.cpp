@@ -91,8 +91,10 @@ public:
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     (void)MPI_Get_library_version(text, &length);
-    const std::string whole(text);
-    return "mpi (" + whole.substr(0, whole.find_first_of(",\n")) + ")";
+    std::string whole(text);
+    whole.resize(std::min(whole.size(), whole.find_first_of(",\n")));
+    std::replace(whole.begin(), whole.end(), '\t', ' ');
+    return "mpi (" + whole + ")";
   }
 
   Status makeGroup(const std::vector<int> &members, int &group) override {

@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
@@ -192,6 +193,17 @@ Status listenAt(const std::string &host, int &port, Socket &socket) {
     return failure("can't listen", errno);
   port = portOf(address);
   return Status::ok();
+}
+
+void allowDescriptors(int count) {
+  // What a process has open beside them: files, libraries, engines.
+  constexpr rlim_t kOthers = 512;
+  rlimit limit = {};
+  const rlim_t wanted = rlim_t(count) + kOthers;
+  if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+    return;
+  limit.rlim_cur = std::min(limit.rlim_max, wanted);
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Socket acceptFrom(const Socket &listening) {

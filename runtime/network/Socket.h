@@ -37,6 +37,10 @@ private:
 /// can. Code::World.
 Status listenAt(const std::string &host, int &port, Socket &socket);
 
+/// Lets this process have `count` more descriptors, as far as the system
+/// allows.
+void allowDescriptors(int count);
+
 /// The next connection to a listening socket; not open: there is none.
 Socket acceptFrom(const Socket &listening);
 

@@ -36,13 +36,17 @@ ControlSettings settingsOf(int rank, int ranks, int port) {
   return settings;
 }
 
-/// Runs `run` as each rank, in threads.
+/// Runs `run` as each rank, in threads. A rank that waits forever ends the
+/// tests.
 void asRanks(int ranks, const std::function<void(int rank)> &run) {
+  constexpr unsigned kMostSeconds = 60;
+  alarm(kMostSeconds);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back(run, rank);
   for (std::thread &each : threads)
     each.join();
+  alarm(0);
 }
 
 /// Connects to a rank 0 that will listen, sends bytes, and returns the answer
@@ -94,6 +98,43 @@ TEST(Control, RanksMeetAndShare) {
     }
     const Status done = control->finish();
     EXPECT_TRUE(done) << done.message();
+  });
+}
+
+TEST(Control, ManyRanks) {
+  const int port = freePort();
+  asRanks(48, [&](int rank) {
+    std::unique_ptr<Control> control;
+    const Status started = Control::start(settingsOf(rank, 48, port), control);
+    ASSERT_TRUE(started) << started.message();
+    for (int64_t round = 0; round < 3; ++round) {
+      int64_t largest = -1;
+      ASSERT_TRUE(control->meet("round", rank, largest));
+      EXPECT_EQ(largest, 47);
+    }
+    const Status done = control->finish();
+    EXPECT_TRUE(done) << done.message();
+  });
+}
+
+TEST(Control, ARankThatGoesBeforeAllHaveComeIsNamed) {
+  const int port = freePort();
+  asRanks(3, [&](int rank) {
+    ControlSettings settings = settingsOf(rank, 3, port);
+    settings.assembly.facts = {};
+    std::promise<Status> fault;
+    settings.onFault = [&](const Status &s) { fault.set_value(s); };
+    if (rank == 1) {
+      (void)stranger(port, helloOf(1, 3), /*closes=*/true);
+      return;
+    }
+    if (rank == 2)
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::unique_ptr<Control> control;
+    const Status started = Control::start(settings, control);
+    ASSERT_TRUE(started) << started.message();
+    EXPECT_EQ(fault.get_future().get().message(),
+              "rank 1 (host h, process 5) is gone before the first step");
   });
 }
 

@@ -4,6 +4,9 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
+#include <random>
+
 namespace tmc {
 namespace {
 
@@ -83,6 +86,36 @@ TEST(Frame, AnUnknownKindIsFound) {
     EXPECT_EQ(faultOf(bytes),
               "sends a message of the unknown kind " + std::to_string(kind));
   }
+}
+
+TEST(Frame, AnyBytesGiveFramesWithinTheLimitOrAFault) {
+  std::mt19937 random(7);
+  const std::string sound =
+      greeting() + message() + FrameWriter(FrameKind::Bye).finish() + message();
+  int faults = 0, frames = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes = sound;
+    for (uint32_t change = random() % 3 + 1; change-- > 0;)
+      bytes[random() % bytes.size()] = char(random());
+    bytes.resize(random() % (bytes.size() + 1));
+    FrameBuffer buffer(64);
+    Frame frame;
+    for (size_t at = 0; at < bytes.size();) {
+      const size_t part = std::min(bytes.size() - at, size_t(random() % 40));
+      buffer.append(bytes.data() + at, part);
+      at += part;
+      while (buffer.next(frame)) {
+        ++frames;
+        ASSERT_LE(frame.body.size(), 64u);
+        FrameReader reader(frame.body);
+        ASSERT_LE(reader.text().size(), frame.body.size());
+        ASSERT_LE(reader.text().size(), frame.body.size());
+      }
+    }
+    faults += !buffer.fault().empty();
+  }
+  EXPECT_GT(faults, 5000);
+  EXPECT_GT(frames, 5000);
 }
 
 TEST(Frame, ALengthInsideIsCompared) {

@@ -29,6 +29,9 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
+/// Of silence, in seconds: a rank of a busy machine says something within this
+/// time.
+constexpr const char *kLimit = "4";
 /// No test lasts longer.
 constexpr int kMostSeconds = 120;
 
@@ -275,13 +278,14 @@ TEST_F(Mpi, ARankThatIsKilledIsNamed) {
 
 TEST_F(Mpi, ARankThatStandsStillIsNamed) {
   Processes ranks;
-  startMpi(ranks, 3, "stands", "2");
+  startMpi(ranks, 3, "stands", kLimit);
   const Result result = ranks.finish(0);
   EXPECT_EQ(result.code, 74) << result.text;
-  const std::string sentence = " has stood still for 2 s in step 3, at "
-                               "'h.7.mlp.w'; rank 0 waits in "
-                               "'h.8.attn.w gather'";
-  EXPECT_GE(count(result.text, sentence), 1) << result.text;
+  EXPECT_TRUE(std::regex_search(
+      result.text,
+      std::regex("error: rank 2 .* has stood still for [0-9]+ s in step 3, at "
+                 "'h.7.mlp.w'; rank 0 waits in 'h.8.attn.w gather'")))
+      << result.text;
 }
 
 TEST_F(Mpi, AnotherSeedIsNamedBeforeTheFirstStep) {
@@ -310,14 +314,14 @@ TEST_F(Gloo, ARankThatIsKilledIsNamed) {
 TEST_F(Gloo, ARankThatIsStoppedIsNamed) {
   for (const int victim : {0, 2}) {
     Processes ranks;
-    startGloo(ranks, 3, "steps", "2");
+    startGloo(ranks, 3, "steps", kLimit);
     for (size_t rank = 0; rank < ranks.size(); ++rank)
       ASSERT_TRUE(ranks.waitFor(rank, "is process")) << ranks.text(rank);
     const pid_t process = ranks[size_t(victim)];
     kill(process, SIGSTOP);
     expectEnds(ranks, victim,
                subject(victim, process) +
-                   "has been silent for [2-9] s in step [1-9][0-9]*, at "
+                   "has been silent for [0-9]+ s in step [1-9][0-9]*, at "
                    "'h\\.");
     kill(process, SIGCONT);
     const Result result = ranks.finish(size_t(victim));
@@ -327,16 +331,16 @@ TEST_F(Gloo, ARankThatIsStoppedIsNamed) {
 
 TEST_F(Gloo, ARankThatStandsStillIsNamed) {
   Processes ranks;
-  startGloo(ranks, 3, "stands", "2");
+  startGloo(ranks, 3, "stands", kLimit);
   expectEnds(ranks, -1,
              subject(2, ranks[2]) +
-                 "has stood still for [2-9] s in step 3, at 'h.7.mlp.w'; rank "
+                 "has stood still for [0-9]+ s in step 3, at 'h.7.mlp.w'; rank "
                  "0 waits in 'h.8.attn.w gather'");
 }
 
 TEST_F(Gloo, ACycleOfWaitsIsNamed) {
   Processes ranks;
-  startGloo(ranks, 2, "waits", "2");
+  startGloo(ranks, 2, "waits", kLimit);
   expectEnds(ranks, -1,
              "error: all ranks wait for each other: rank 0 in step 1 in "
              "'h.8.attn.w gather', rank 1 in step 1 in 'h.8.attn.w gather'");
