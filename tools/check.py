@@ -545,7 +545,7 @@ def check_golden(tally, build):
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
     for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"), ("names", "names"), (
-            "evaluation", "evaluation"):
+            "evaluation", "evaluation"), ("ranks", "ranks"):
         rows_of(tally, suite, "test/steps/%s.py" % script, build, "--build", build)
     tally.is_left("steps: 50 % and 75 % of the room for 16 and 8 bits; two offloads in micro-batches")
     # The first draw takes as long as all of the share.

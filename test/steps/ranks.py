@@ -161,7 +161,8 @@ class RanksCase(Case):
         else:
             return tally.test(f"{name}: losses and parameters of one device", fault)
         self.check_resumes(tally, name, ranks, there[0], step, first, alone, one)
-        if self.several:
+        self.check_evaluation(tally, name, ranks, there[0], step, first, alone)
+        if self.several and ranks == self.ranks[0]:
             self.check_bits(tally, name, ranks, there, step, first)
 
     def check_resumes(self, tally, name, ranks, library, step, first, alone, one):
@@ -175,6 +176,19 @@ class RanksCase(Case):
         back = RankRun(library, ranks, step, "back", self.data, f"--resume={one.directory}", steps=0, init=False)
         fault = f"ended with {back.code}: {back.text}" if back.code else back.checkpoint.difference(one.checkpoint)
         tally.test(f"{name}: ranks save what they resumed", fault)
+
+    def check_evaluation(self, tally, name, ranks, library, step, first, alone):
+        flags = [*[f"--eval={d}" for d in self.data], "--eval-every=5"]
+        one = Run(alone, "evaluated", self.data, *flags, steps=TEN)
+        if one.code:
+            return  # It can't evaluate a batch.
+        run = RankRun(library, ranks, step, "evaluated", self.data, *flags, steps=TEN)
+        fault = run.difference(first)
+        if not fault:
+            pairs = [(a["eval_loss"], b["eval_loss"]) for a, b in zip(one.evaluations, run.evaluations)]
+            if len(pairs) != 2 or max(abs(a - b) / abs(a) for a, b in pairs) > self.model.get("bounds", EXACT)[0]:
+                fault = f"one device's and the ranks' evaluations are {pairs}"
+        tally.test(f"{name}: evaluations are one device's and change no bit", fault)
 
     def check_bits(self, tally, name, ranks, there, step, first):
         for library in there[1:]:
@@ -204,6 +218,12 @@ class Faults(Case):
         check_faults(tally, step, self.data, self.directory)
 
 
+def wait_for(directory):
+    deadline = time.monotonic() + 60
+    while not os.path.exists(os.path.join(directory, "checkpoint.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def check_faults(tally, step, data, scratch):
     train = [os.path.join(step, "train"), *[f"--data={d}" for d in data], "--init=random:1", "--quiet", "--network=gloo"]
 
@@ -219,14 +239,21 @@ def check_faults(tally, step, data, scratch):
     tally.test("a start without a launcher is named",
                "" if alone.returncode == 2 and "mpirun -n 2" in alone.stdout else f"{alone.returncode}: {alone.stdout}")
 
+    # A signal to one rank ends all after the same step.
+    saved = os.path.join(scratch, "interrupted")
+    ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20"]] * 2)
+    wait_for(saved)
+    ranks.processes[1].send_signal(signal.SIGINT)
+    code, texts = ranks.wait(60)
+    again = RankRun("gloo", 2, step, "interrupted", data, f"--resume={saved}", steps=1, init=False)
+    tally.test("a signal to one rank ends all, and saves", f"{code}: {texts}" if code else again.code and again.text)
+
     for how, sign, flags, words in (
             ("killed", signal.SIGKILL, [], r"rank 1 \(host \S+, process \d+\) is gone in step \d+"),
             ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\)")):
         saved = os.path.join(scratch, how)
         ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20", *flags]] * 2)
-        deadline = time.monotonic() + 60
-        while not os.path.exists(os.path.join(saved, "checkpoint.safetensors")) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(saved)
         ranks.processes[1].send_signal(sign)
         begin = time.monotonic()
         try:
