@@ -95,6 +95,12 @@ bool tmc::planning::isOneSpace(const Problem &problem) {
                      [](const Value &v) { return v.formOf == kNone; });
 }
 
+bool tmc::planning::hasNetwork(const Problem &problem) {
+  return std::any_of(
+      problem.engines.begin(), problem.engines.end(),
+      [](const Engine &e) { return e.kind == EngineKind::Network; });
+}
+
 int32_t tmc::planning::shownTrips(const Problem &problem, SegmentId segment) {
   constexpr int64_t kAllTrips = 3; // First, middle, last.
   return int32_t(std::min(problem.segments[segment].trips, kAllTrips));

@@ -308,6 +308,8 @@ bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes,
 /// Whether R1 to R8 describe all of the problem: one space, one engine, one
 /// form of each content.
 bool isOneSpace(const Problem &problem);
+/// Whether the problem has an engine of kind Network.
+bool hasNetwork(const Problem &problem);
 /// Number of trips of a segment that show every moment.
 int32_t shownTrips(const Problem &problem, SegmentId segment);
 
