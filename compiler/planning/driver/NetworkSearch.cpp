@@ -18,11 +18,11 @@ namespace {
 constexpr std::array kPrices = {0.3, 0.03, 2.0};
 /// Bytes kept free, in sizes of the largest piece of work.
 constexpr std::array<int64_t, 5> kPieces = {0, 1, 2, 4, 8};
-/// The last halving of stretches, and the plans of changed homes, of which each
-/// gets this part of the effort.
+/// The last halving of stretches, and the plans of changed homes.
 constexpr size_t kStretches = 8;
 constexpr int kChanges = 24, kCoarseChanges = 4;
-constexpr int64_t kChangesPart = 8;
+/// The part of the effort for each plan but the last.
+constexpr int64_t kTrialPart = 8;
 
 class NetworkSearch {
 public:
@@ -73,16 +73,37 @@ private:
            (!best.feasible || best.cost > load);
   }
 
+  /// With which a plan is made.
+  struct Knobs {
+    const Problem *ordered;
+    double price = kPrices[0];
+    int64_t pieces = 0;
+  };
+
   void chooseHomes() {
     Homes now(contents.size(), 0);
-    tryKnobs(now, 1);
-    if (contents.empty())
+    Knobs knobs{&problem};
+    tryKnobs(now, knobs);
+    if (!contents.empty()) {
+      const Homes shards(contents.size(), 1);
+      if (tryKnobs(shards, knobs))
+        now = shards;
+      changeHomes(now, knobs);
+    }
+    // The best choice once more, with all of the effort.
+    if (canGain())
+      evaluate(now, knobs, 1);
+    if (best.feasible || contents.empty())
       return;
-    const int64_t whole = best.feasible ? best.cost : options.useless;
-    const Homes shards(contents.size(), 1);
-    tryKnobs(shards, 1);
-    if (best.feasible && best.cost < whole)
-      now = shards;
+    now.assign(contents.size(), 1);
+    const Problem *const later = delayed ? &*delayed : nullptr;
+    for (const Problem *ordered : {&problem, later})
+      if (ordered && canGain())
+        evaluate(now, {ordered}, 1);
+  }
+
+  /// Changes stretches of homes while that helps.
+  void changeHomes(Homes &now, Knobs &knobs) {
     int changes = options.coarse || !best.feasible ? kCoarseChanges : kChanges;
     for (size_t count = 2; count <= kStretches; count *= 2)
       for (size_t s = 0; s < count && count <= contents.size(); ++s) {
@@ -92,29 +113,42 @@ private:
           next[i] = !next[i];
         if (!canGain() || changes-- <= 0)
           return;
-        const bool had = best.feasible;
-        const int64_t before = best.cost;
-        tryKnobs(next, kChangesPart);
-        if (best.feasible && (!had || best.cost < before))
+        const bool isLess =
+            best.feasible ? gains([&] { evaluate(next, knobs, kTrialPart); })
+                          : tryKnobs(next, knobs);
+        if (isLess)
           now = next;
       }
   }
 
-  void tryKnobs(const Homes &homes, int64_t part) {
-    if (!delayed || !tryKnobs(*delayed, homes, part))
-      tryKnobs(problem, homes, part);
+  /// Whether `plan` finds a better plan than the best.
+  template <typename Function> bool gains(Function &&plan) {
+    const bool had = best.feasible;
+    const int64_t before = best.cost;
+    plan();
+    return best.feasible && (!had || best.cost < before);
   }
 
-  /// Plans these homes in an order with the knobs that may matter. Returns
-  /// whether bytes were no matter: another order gains nothing.
-  bool tryKnobs(const Problem &ordered, const Homes &homes, int64_t part) {
+  /// Plans these homes with all knobs that may matter; `knobs` are those of the
+  /// best plan. Returns whether it is one of them.
+  bool tryKnobs(const Homes &homes, Knobs &knobs) {
+    return gains([&] {
+      if (!delayed || !tryOrder(*delayed, homes, knobs))
+        tryOrder(problem, homes, knobs);
+    });
+  }
+
+  /// Returns whether bytes were no matter: another order gains nothing.
+  bool tryOrder(const Problem &ordered, const Homes &homes, Knobs &knobs) {
     const bool isLimited = problem.spaces[0].budgetBytes >= 0;
     for (double price : kPrices) {
       for (int64_t pieces : kPieces) {
         if (!canGain())
           return true;
-        const Made made =
-            evaluate(ordered, homes, price, pieces * largest, part);
+        const Knobs with{&ordered, price, pieces};
+        Made made = Made::Nothing;
+        if (gains([&] { made = evaluate(homes, with, kTrialPart); }))
+          knobs = with;
         if (made == Made::Nothing && pieces == 0)
           return false; // No price makes room.
         if (made == Made::AtEase && pieces == kPieces.back())
@@ -124,7 +158,7 @@ private:
       }
       if (!isLimited)
         return true;
-      if (!repeats)
+      if (!repeats || options.coarse)
         return false;
     }
     return false;
@@ -133,20 +167,19 @@ private:
   /// No plan; one; one that repeats nothing.
   enum class Made : uint8_t { Nothing, Some, AtEase };
 
-  Made evaluate(const Problem &ordered, const Homes &homes, double price,
-                int64_t freeBytes, int64_t part) {
+  Made evaluate(const Homes &homes, const Knobs &knobs, int64_t part) {
     std::vector<char> isShard(problem.values.size(), 0);
     for (size_t i = 0; i < contents.size(); ++i)
       isShard[contents[i].whole] = homes[i];
     absl::StatusOr<NetworkProjection> projection =
-        projectNetwork(ordered, isShard, price);
+        projectNetwork(*knobs.ordered, isShard, knobs.price);
     if (absl::IsNotFound(projection.status()))
       return Made::Nothing;
     if (!projection.ok())
       return fail(projection.status());
     ++best.stats.tried;
-    absl::StatusOr<Plan> plan =
-        solve(projection->problem, howTo(*projection, freeBytes, part));
+    absl::StatusOr<Plan> plan = solve(
+        projection->problem, howTo(*projection, knobs.pieces * largest, part));
     if (!plan.ok())
       return fail(plan.status());
     best.stats.work += plan->stats.work;
@@ -179,7 +212,7 @@ private:
     how.order = OrderMode::Fixed;
     how.start = nullptr;
     how.effort = options.effort.part(part);
-    how.coarse |= part > 1;
+    how.coarse |= part > 1 && problem.spaces.size() > 1;
     how.wantBound = how.wantCases = how.wantFrontier = how.wantSmallest = false;
     how.exact = nullptr;
     how.headroom.clear();

@@ -18,8 +18,8 @@ class SegmentOverlap {
 public:
   /// `at`: the moments of one trip in `timeline`, of `list`'s entries.
   SegmentOverlap(const Problem &problem, const std::vector<Execution> &list,
-                 const std::vector<ValueId> &home)
-      : problem(problem), home(home) {
+                 const std::vector<ValueId> &home, bool overtakes)
+      : problem(problem), home(home), overtakes(overtakes) {
     for (size_t i = 0; i < list.size(); ++i)
       if (!problem.isOnNetwork(problem.recipes[list[i].recipe])) {
         entries.push_back(list[i]);
@@ -50,8 +50,9 @@ public:
       if (w.place == n)
         times[n] = begin.back();
     }
-    placeDones();
+    findDeadlines();
     placeStarts();
+    placeDones();
     return build();
   }
 
@@ -60,7 +61,8 @@ private:
     Execution start, done;
     size_t index = 0;        // In the list.
     size_t place = 0;        // The entry before which the plan has it.
-    size_t from = 0, to = 0; // Entries before which its ends stand.
+    size_t latest = 0;       // That before which it must be done.
+    size_t from = 0, to = 0; // Those before which its ends stand.
   };
 
   const Recipe &recipeOf(const Execution &e) const {
@@ -124,34 +126,95 @@ private:
     return true;
   }
 
-  /// Dones, in the order of starts: until the work ends or is needed.
+  /// Whether the work reads a result of the other.
+  bool readsOf(const Work &w, const Work &other) const {
+    const Recipe &r = recipeOf(w), &made = recipeOf(other);
+    return std::any_of(r.reads.begin(), r.reads.end(),
+                       [&](ValueId v) { return contains(made.writes, v); });
+  }
+
+  /// Finds when each work must be done, and so the order of each engine: what
+  /// is needed first goes first. A gather thus overtakes an exchange.
+  void findDeadlines() {
+    for (size_t k = works.size(); k-- > 0;) {
+      Work &w = works[k];
+      w.latest = latestOf(w);
+      for (size_t j = k + 1; j < works.size(); ++j) {
+        if (works[j].place > w.latest)
+          break;
+        if (disturbs(recipeOf(works[j]), recipeOf(w)))
+          w.latest = works[j].place;
+        else if (readsOf(works[j], w))
+          w.latest = std::min(w.latest, works[j].latest);
+      }
+    }
+    order.resize(works.size());
+    for (size_t k = 0; k < order.size(); ++k)
+      order[k] = k;
+    if (overtakes)
+      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return works[a].latest < works[b].latest;
+      });
+  }
+
+  /// Starts, the last first: as late as the work ends in time.
+  void placeStarts() {
+    std::vector<int64_t> next(problem.engines.size(),
+                              std::numeric_limits<int64_t>::max());
+    for (size_t o = order.size(); o-- > 0;) {
+      Work &w = works[order[o]];
+      const Recipe &r = recipeOf(w);
+      int64_t &wanted = next[size_t(r.engine)];
+      wanted = std::min(wanted, times[w.latest]) - r.cost;
+      if (times[w.place] <= wanted)
+        continue;
+      const size_t earliest = earliestOf(order[o]);
+      int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
+      for (ValueId v : r.writes)
+        bytes += problem.values[v].bytes;
+      while (w.from > earliest && times[w.from] > wanted &&
+             take(w.from - 1, bytes))
+        --w.from;
+    }
+    std::vector<size_t> last(problem.engines.size(), 0);
+    for (size_t k : order) {
+      size_t &least = last[size_t(recipeOf(works[k]).engine)];
+      works[k].from = least = std::max(least, works[k].from);
+    }
+  }
+
+  /// Dones, the first first: until the work ends or is needed.
   void placeDones() {
     std::vector<int64_t> idle(problem.engines.size(), 0);
-    for (size_t k = 0; k < works.size(); ++k) {
+    for (size_t k : order) {
       Work &w = works[k];
       const Recipe &r = recipeOf(w);
       int64_t &ends = idle[size_t(r.engine)];
-      ends = std::max(ends, times[w.place]) + r.cost;
-      size_t latest = latestOf(w);
-      for (size_t j = k + 1; j < works.size() && works[j].place <= latest; ++j)
+      ends = std::max(ends, times[w.from]) + r.cost;
+      size_t latest = w.latest;
+      for (size_t j = k + 1; j < works.size() && works[j].from <= latest; ++j)
         if (disturbs(recipeOf(works[j]), r))
-          latest = std::min(latest, works[j].place);
+          latest = std::min(latest, works[j].from);
       std::vector<std::pair<size_t, int64_t>> held; // Until, and bytes.
       for (ValueId v : r.reads)
         held.push_back({lastUse(v, w.place), problem.values[v].bytes});
-      while (w.to < latest && times[w.to] < ends) {
+      w.to = std::max(w.from, w.place);
+      for (size_t e = w.place; e < latest && (e < w.from || times[e] < ends);
+           ++e) {
         int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
         for (auto [until, its] : held)
-          bytes += w.to >= until ? its : 0;
-        if (!take(w.to, bytes))
+          bytes += e >= until ? its : 0;
+        if (!take(e, bytes))
           break;
-        ++w.to;
+        w.to = std::max(w.to, e + 1);
       }
+      w.to = std::max(w.from, std::min(w.to, latest));
     }
     std::vector<size_t> next(problem.engines.size(), entries.size());
-    for (size_t k = works.size(); k-- > 0;) {
-      size_t &most = next[size_t(recipeOf(works[k]).engine)];
-      works[k].to = most = std::min(most, works[k].to);
+    for (size_t o = order.size(); o-- > 0;) {
+      Work &w = works[order[o]];
+      size_t &most = next[size_t(recipeOf(w).engine)];
+      w.to = most = std::min(most, w.to);
     }
   }
 
@@ -179,56 +242,23 @@ private:
     }
     for (size_t j = 0; j < k; ++j) {
       const Recipe &other = recipeOf(works[j]);
-      if (disturbs(r, other))
-        earliest = std::max(earliest, works[j].to);
-      else if (std::any_of(r.reads.begin(), r.reads.end(), [&](ValueId v) {
-                 return contains(other.writes, v);
-               }))
+      if (disturbs(r, other) || readsOf(w, works[j]))
         earliest = std::max(earliest, works[j].place);
     }
     return std::min(earliest, w.place);
   }
 
-  /// Starts, the last first: as late as the work ends in time.
-  void placeStarts() {
-    std::vector<int64_t> next(problem.engines.size(),
-                              std::numeric_limits<int64_t>::max());
-    for (size_t k = works.size(); k-- > 0;) {
-      Work &w = works[k];
-      const Recipe &r = recipeOf(w);
-      int64_t &wanted = next[size_t(r.engine)];
-      wanted = std::min(wanted, times[w.to]) - r.cost;
-      if (times[w.place] <= wanted)
-        continue;
-      const size_t earliest = earliestOf(k);
-      int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
-      for (ValueId v : r.writes)
-        bytes += problem.values[v].bytes;
-      while (w.from > earliest && times[w.from] > wanted &&
-             take(w.from - 1, bytes))
-        --w.from;
-    }
-    std::vector<size_t> last(problem.engines.size(), 0);
-    for (Work &w : works) {
-      size_t &least = last[size_t(recipeOf(w).engine)];
-      w.from = least = std::max(least, w.from);
-    }
-  }
-
   std::vector<Execution> build() const {
     std::vector<Execution> list;
-    auto isOpen = [&](const Work &w, size_t place) {
-      return w.from < place && w.to == place;
-    };
     for (size_t e = 0; e <= entries.size(); ++e) {
-      for (const Work &w : works)
-        if (isOpen(w, e))
-          list.push_back(w.done);
-      for (const Work &w : works)
-        if (w.from == e) {
-          list.push_back(w.start);
-          if (w.to == e)
-            list.push_back(w.done);
+      for (size_t k : order)
+        if (works[k].from < e && works[k].to == e)
+          list.push_back(works[k].done);
+      for (size_t k : order)
+        if (works[k].from == e) {
+          list.push_back(works[k].start);
+          if (works[k].to == e)
+            list.push_back(works[k].done);
         }
       if (e < entries.size())
         list.push_back(entries[e]);
@@ -238,9 +268,11 @@ private:
 
   const Problem &problem;
   const std::vector<ValueId> &home;
+  const bool overtakes; // Work goes before other work that is needed later.
   std::vector<Execution> entries;
   std::vector<size_t> indexOf; // Per entry: in the list.
   std::vector<Work> works;
+  std::vector<size_t> order;        // Of works, by the place of their need.
   std::vector<int64_t> room, times; // Per place.
 };
 
@@ -373,21 +405,27 @@ tmc::planning::overlapNetwork(const Problem &problem, const Solution &solution,
     if (at.trip == std::min(1, shownTrips(problem, at.segment) - 1))
       begin[size_t(at.segment)][size_t(at.index)] = timeline->times[t].begin;
   }
-  const std::vector<ValueId> home = homesOf(problem, solution);
-  Solution overlapped = solution;
-  for (size_t s = 0; s < live.size(); ++s) {
+  for (size_t s = 0; s < begin.size(); ++s)
     begin[s].back() = timeline->tripLengths[s].back();
-    SegmentOverlap segment(problem, solution.segments[s], home);
-    overlapped.segments[s] = segment.run(
-        live[s], begin[s],
-        liveBytes < 0 ? std::numeric_limits<int64_t>::max() / 2 : liveBytes);
+  const std::vector<ValueId> home = homesOf(problem, solution);
+  const int64_t limit =
+      liveBytes < 0 ? std::numeric_limits<int64_t>::max() / 2 : liveBytes;
+  MovedPlan best = planOf(solution, *profile);
+  for (bool overtakes : {true, false}) {
+    Solution overlapped = solution;
+    for (size_t s = 0; s < live.size(); ++s)
+      overlapped.segments[s] =
+          SegmentOverlap(problem, solution.segments[s], home, overtakes)
+              .run(live[s], begin[s], limit);
+    takeOverwrites(problem, overlapped);
+    absl::StatusOr<Profile> faster = simulate(problem, overlapped);
+    if (!faster.ok())
+      ++best.refused;
+    else if (faster->makespan < best.makespan && faster->peakBytes <= limit) {
+      const int64_t refused = best.refused;
+      best = planOf(std::move(overlapped), *faster);
+      best.refused = refused;
+    }
   }
-  takeOverwrites(problem, overlapped);
-  absl::StatusOr<Profile> faster = simulate(problem, overlapped);
-  if (faster.ok() && faster->makespan < profile->makespan &&
-      (liveBytes < 0 || faster->peakBytes <= liveBytes))
-    return planOf(std::move(overlapped), *faster);
-  MovedPlan kept = planOf(solution, *profile);
-  kept.refused = !faster.ok();
-  return kept;
+  return best;
 }

@@ -15,8 +15,9 @@
 //     an operand, a use of an older instance of a result. The results are alive
 //     from there.
 //
-// Starts and Dones keep the order of their engine. Times are those of the list
-// in which networks take none.
+// Each network runs first what is needed first, so a gather overtakes an
+// exchange; or, if that has no room, what the plan has first. Times are those
+// of the list in which networks take none.
 //
 // A kernel that reads what an exchange makes often stands right behind it, so
 // nothing hides the wait. `delayReaders` puts such kernels later in the order,
