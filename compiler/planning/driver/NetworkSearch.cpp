@@ -241,7 +241,9 @@ private:
                      });
     int64_t least = best.peakBytes[0], last = best.cost;
     std::erase_if(*smaller, [&](const MovedPlan &plan) {
-      if (plan.peakBytes[0] >= least || plan.makespan <= last)
+      // The bound is of one order.
+      if (plan.peakBytes[0] >= least || plan.makespan <= last ||
+          firstExecutions(plan.solution) != best.orders)
         return true;
       least = plan.peakBytes[0], last = plan.makespan;
       return false;

@@ -192,8 +192,8 @@ private:
       int64_t &ends = idle[size_t(r.engine)];
       ends = std::max(ends, times[w.from]) + r.cost;
       size_t latest = w.latest;
-      for (size_t j = k + 1; j < works.size() && works[j].from <= latest; ++j)
-        if (disturbs(recipeOf(works[j]), r))
+      for (size_t j = k + 1; j < works.size(); ++j)
+        if (works[j].from < latest && disturbs(recipeOf(works[j]), r))
           latest = std::min(latest, works[j].from);
       std::vector<std::pair<size_t, int64_t>> held; // Until, and bytes.
       for (ValueId v : r.reads)

@@ -4,6 +4,7 @@
 #include "compiler/planning/driver/NetworkSearch.h"
 
 #include "compiler/planning/bound/BoundCheck.h"
+#include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/laboratory/Optimum.h"
 #include "compiler/planning/moves/NetworkProjection.h"
 
@@ -164,6 +165,25 @@ TEST(NetworkSearch, WeightsAreShardsWhereTheyMustBe) {
       EXPECT_LE(plan->cost, kernels + 15);
     }
     before = plan->cost;
+  }
+}
+
+/// Arenas fit, and the bound is of the plan's own order.
+TEST(NetworkSearch, PlansArePacked) {
+  const SpaceProblem w = layeredStep(6, 4);
+  SolveOptions options;
+  options.effort = options.effort.part(20);
+  PlanCache cache(w.p, {1}, options);
+  for (int64_t budget : {20'000, 9'000, 8'000}) {
+    absl::StatusOr<const Plan *> plan = cache.fit(budget);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    ASSERT_TRUE(*plan) << budget;
+    EXPECT_LE((*plan)->arenaBytes(), budget);
+    EXPECT_EQ(verifyPlan(w.p, **plan, budget), std::nullopt);
+    EXPECT_EQ(
+        checkCertificate(provenProblem(w.p, **plan), (*plan)->certificate),
+        std::nullopt);
+    EXPECT_LE((*plan)->certificate.provenCost, (*plan)->cost);
   }
 }
 
