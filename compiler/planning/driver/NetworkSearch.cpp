@@ -17,7 +17,7 @@ namespace {
 /// Prices of a network's second, in seconds of compute.
 constexpr std::array kPrices = {0.3, 0.03, 2.0};
 /// Bytes kept free, in sizes of the largest piece of work.
-constexpr std::array<int64_t, 5> kPieces = {0, 1, 2, 4, 8};
+constexpr std::array<int64_t, 6> kPieces = {0, 1, 2, 4, 8, 16};
 /// The last halving of stretches, and the plans of changed homes.
 constexpr size_t kStretches = 8;
 constexpr int kChanges = 24, kCoarseChanges = 4;
@@ -42,7 +42,6 @@ public:
   }
 
   absl::StatusOr<Plan> run() {
-    const auto start = std::chrono::steady_clock::now();
     if (absl::Status status = check(problem); !status.ok())
       return status;
     best.baseCost = baseCost(problem);
@@ -68,12 +67,17 @@ private:
   /// Per content of `contents`: whether its home is the shard.
   using Homes = std::vector<char>;
 
-  bool canGain() const {
-    return failure.ok() && load < options.useless &&
+  bool canGain() {
+    const std::chrono::duration<double> passed =
+        std::chrono::steady_clock::now() - start;
+    if (options.timeLimitSeconds > 0 &&
+        passed.count() > options.timeLimitSeconds)
+      best.stats.timeLimitHit = true;
+    return failure.ok() && !best.stats.timeLimitHit && load < options.useless &&
            (!best.feasible || best.cost > load);
   }
 
-  /// With which a plan is made.
+  /// The order, price and free bytes of a plan.
   struct Knobs {
     const Problem *ordered;
     double price = kPrices[0];
@@ -254,7 +258,9 @@ private:
   const SolveOptions &options;
   std::vector<MovedPlan> *const smaller;
   const std::vector<ShardableContent> contents;
-  const int64_t load = loadOf(problem); // Of compute, in any order.
+  const std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
+  const int64_t load = loadOf(problem); // Compute's, in any order.
   std::optional<Problem> delayed;       // The other order, if there is one.
   bool repeats = false;                 // Some work of a network may run again.
   int64_t largest = 0; // Bytes of the largest results and scratch of one.

@@ -161,7 +161,7 @@ private:
     k.engine = engineOf[r.engine];
     k.instruction = kNone;
     if (segment != kNone)
-      k.segment = kNone;
+      k.segment = kNone; // `addInstruction` binds it.
     return k;
   }
   /// With one space, every update is in place.
@@ -335,7 +335,7 @@ Solution tmc::planning::restoreNetwork(const Problem &problem,
       solution.homes.push_back(h);
   for (const std::vector<Execution> &list : planned.segments) {
     std::vector<Execution> &out = solution.segments.emplace_back();
-    std::map<int32_t, int32_t> numbers; // Of the plan's work.
+    std::map<int32_t, int32_t> numbers; // By the plan's.
     int32_t next = 0;
     for (const Execution &e : list) {
       const NetworkProjection::Origin &origin = projection.origins[e.recipe];

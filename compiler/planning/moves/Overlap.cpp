@@ -272,7 +272,7 @@ private:
   std::vector<Execution> entries;
   std::vector<size_t> indexOf; // Per entry: in the list.
   std::vector<Work> works;
-  std::vector<size_t> order;        // Of works, by the place of their need.
+  std::vector<size_t> order;        // The works by the places of their need.
   std::vector<int64_t> room, times; // Per place.
 };
 
@@ -363,7 +363,7 @@ private:
   std::vector<int64_t> madeAt, idle; // Per value and engine: times.
   std::vector<Waiting> waiting;
   std::vector<InstructionId> order;
-  int64_t now = 0; // Of compute.
+  int64_t now = 0; // Compute's time.
 };
 
 MovedPlan planOf(Solution solution, const Profile &profile) {
