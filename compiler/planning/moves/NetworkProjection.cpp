@@ -182,7 +182,8 @@ private:
     for (size_t r = 0; r < whole.recipes.size(); ++r)
       if (const Recipe &recipe = whole.recipes[r];
           whole.isGather(recipe) && recipe.writes[0] == v &&
-          isThere[family[recipe.reads[0]]])
+          isThere[family[recipe.reads[0]]] &&
+          (recipe.segment == kNone || recipe.segment == segment))
         return RecipeId(r);
     return kNone;
   }

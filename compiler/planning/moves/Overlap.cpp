@@ -13,10 +13,13 @@ bool contains(const std::vector<ValueId> &list, ValueId v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-/// One segment's list without the work of networks, and that work.
+/// One segment's list without the work of networks, and that work. A *place* is
+/// an entry, or the list's end; work starts and ends before a place.
 class SegmentOverlap {
 public:
-  /// `at`: the moments of one trip in `timeline`, of `list`'s entries.
+  /// `list`: each Done of a network right after its Start. `home`: as
+  /// `homesOf` has it. `overtakes`: work goes before other work that is needed
+  /// later.
   SegmentOverlap(const Problem &problem, const std::vector<Execution> &list,
                  const std::vector<ValueId> &home, bool overtakes)
       : problem(problem), home(home), overtakes(overtakes) {
@@ -60,9 +63,9 @@ private:
   struct Work {
     Execution start, done;
     size_t index = 0;        // In the list.
-    size_t place = 0;        // The entry before which the plan has it.
-    size_t latest = 0;       // That before which it must be done.
-    size_t from = 0, to = 0; // Those before which its ends stand.
+    size_t place = 0;        // In the plan.
+    size_t latest = 0;       // The last place at which it may be done.
+    size_t from = 0, to = 0; // The places of its Start and its Done.
   };
 
   const Recipe &recipeOf(const Execution &e) const {
@@ -118,7 +121,7 @@ private:
     return last;
   }
 
-  /// Takes the bytes that `w` needs at a place beyond those of the plan.
+  /// Takes bytes at a place beyond those of the plan, if they are free.
   bool take(size_t place, int64_t bytes) {
     if (room[place] < bytes)
       return false;
@@ -268,7 +271,7 @@ private:
 
   const Problem &problem;
   const std::vector<ValueId> &home;
-  const bool overtakes; // Work goes before other work that is needed later.
+  const bool overtakes;
   std::vector<Execution> entries;
   std::vector<size_t> indexOf; // Per entry: in the list.
   std::vector<Work> works;

@@ -6,6 +6,7 @@
 #include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/driver/PlanCache.h"
 #include "compiler/planning/laboratory/Optimum.h"
+#include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/moves/NetworkProjection.h"
 
 #include "test/unit/Rounds.h"
@@ -166,6 +167,37 @@ TEST(NetworkSearch, WeightsAreShardsWhereTheyMustBe) {
     }
     before = plan->cost;
   }
+}
+
+/// A host is offered to a step with shards: they may be at home there.
+TEST(NetworkSearch, MovesAreOfferedToShards) {
+  SpaceProblem w = layeredStep(6, 4);
+  for (Value &v : w.p.values)
+    if (v.kind == ValueKind::Persistent)
+      v.valueClass =
+          w.p.values[w.p.contentOf(ValueId(&v - &w.p.values[0]))].name[0] == 'w'
+              ? ValueClass::Parameter
+              : ValueClass::Optimizer;
+  MoveOptions moves;
+  moves.toHost = moves.toDevice = moves.update = {1'000'000'000'000'000, 1};
+  moves.leastBytes = 1;
+  const absl::Status offered = offerMoves(w.p, moves);
+  ASSERT_TRUE(offered.ok()) << offered.message();
+  EXPECT_NE(w.id("w0@shard@host"), kNone);
+  EXPECT_EQ(w.p.contentOf(w.id("w0@shard@host")), w.id("w0"));
+  EXPECT_EQ(w.p.values[w.id("w'0@shard@host")].updates, w.id("w0@shard@host"));
+  // The host's update is that of the shards.
+  const Recipe &there = w.p.recipes[w.recipeId("update0 on the host")];
+  EXPECT_EQ(there.writes, w.ids("w'0@shard@host m'0@host"));
+  SolveOptions options;
+  options.effort = options.effort.part(20);
+  options.budgetBytes = 4'000; // Less than all shards and moments.
+  absl::StatusOr<Plan> plan = solve(w.p, options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  w.p.spaces[0].budgetBytes = options.budgetBytes;
+  ASSERT_NO_FATAL_FAILURE(expectTrue(w.p, *plan));
+  EXPECT_TRUE(absl::IsFailedPrecondition(offerMoves(w.p, moves)));
 }
 
 /// Arenas fit, and the bound is of the plan's own order.
