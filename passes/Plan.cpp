@@ -228,9 +228,12 @@ private:
         if (e.phase == planning::Phase::Done)
           continue;
         const int64_t trips = problem.segments[s].trips;
-        if (problem.isMove(r))
-          record.movedBytes[problem.engines[r.engine].kind] +=
-              problem.values[r.reads[0]].bytes * trips;
+        if (problem.isMove(r) || problem.isOnNetwork(r))
+          for (planning::ValueId w : r.writes) {
+            int64_t &moved = record.movedBytes[problem.engines[r.engine].kind];
+            moved =
+                std::max<int64_t>(moved, 0) + problem.values[w].bytes * trips;
+          }
         if (r.busShare > 0)
           record.hostMemoryPs = std::max<int64_t>(record.hostMemoryPs, 0) +
                                 int64_t(__int128(r.cost) * r.busShare * trips /

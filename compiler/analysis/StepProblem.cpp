@@ -139,7 +139,7 @@ void addSpaces(planning::Problem &problem, train::StepOp step) {
     if (!onDevice(space.kind))
       problem.addSpace(space.kind);
   for (const EngineInfo &engine : kEngines)
-    if (engine.kind != EngineKind::Compute)
+    if (!onDevice(engine.reads) || !onDevice(engine.writes))
       problem.engines.push_back({engine.name, engine.kind});
 }
 

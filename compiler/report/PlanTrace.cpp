@@ -378,10 +378,9 @@ private:
       if (isDone) {
         launch.kind = "done";
       } else if (problem.isMove(recipe)) {
-        launch.kind = problem.values[recipe.writes[0]].space >
-                              problem.values[recipe.reads[0]].space
-                          ? "stash"
-                          : "fetch";
+        const planning::SpaceId from = problem.values[recipe.reads[0]].space;
+        const planning::SpaceId to = problem.values[recipe.writes[0]].space;
+        launch.kind = to == from ? "gather" : to > from ? "stash" : "fetch";
       } else if (kernel.op) {
         launch.where = lineOf(kernel.op->getLoc());
         launch.kind = kernel.op->getName().stripDialect().str();

@@ -51,8 +51,8 @@ struct PlanTrace {
     std::string name;  // The op's, in the model's words.
     std::string where; // The user's line, "file.py:12"; empty: unknown.
     /// The kernel's kind: "matmul", "fused", ...; "stash" and "fetch" start
-    /// copies away from the device and back, and "done" ends work of another
-    /// engine.
+    /// copies away from the device and back, "gather" one by a network, and
+    /// "done" ends work of another engine.
     std::string kind;
     EngineKind engine = EngineKind::Compute;
     Phase phase = Phase::Forward;

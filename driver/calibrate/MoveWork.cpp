@@ -73,7 +73,9 @@ MoveWork tmc::firstWork(const MoveWork &fitting) {
   MoveWork work = fitting;
   work.largeBytes = MoveWork::kLeastLargeBytes;
   for (auto [engine, pieces] : work.pieces)
-    pieces = engine.copies ? kLeastPieces : kLeastPieces / 2;
+    pieces = engine.kind == EngineKind::Network ? 0
+             : engine.copies                    ? kLeastPieces
+                                                : kLeastPieces / 2;
   return work;
 }
 

@@ -9,10 +9,13 @@
 //      device  <---------   host  <-----------   file
 //              --------->         ----------->
 //     compute      d2h      host    file-write
+//     network
 //
 // Engines run beside each other, each first in, first out. An engine either
 // copies bytes from one space to another, or runs kernels on the bytes of one
-// space. A transfer of a file goes through bytes of the host: its scratch.
+// space. A transfer of a file goes through bytes of the host: its scratch. The
+// network moves bytes between the devices of a group, and each device's part of
+// that reads and writes bytes of the device.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MACHINE_H
@@ -59,6 +62,7 @@ enum class EngineKind : uint8_t {
   FileRead,
   FileWrite,
   Host,
+  Network,
 };
 
 struct EngineInfo {
@@ -66,7 +70,9 @@ struct EngineInfo {
   const char *name; // In problems, IR, reports, traces and messages.
   const char *work; // For people: "to the host", "updates on the host".
   SpaceKind reads, writes;
-  bool copies; // It moves bytes as they are. Otherwise it runs kernels.
+  /// It moves bytes from one space to another as they are. Otherwise it runs
+  /// kernels: those of the network also move bytes within their space.
+  bool copies;
 };
 
 inline constexpr EngineInfo kEngines[] = {
@@ -82,6 +88,8 @@ inline constexpr EngineInfo kEngines[] = {
      SpaceKind::File, true},
     {EngineKind::Host, "host", "kernels on the host", SpaceKind::Host,
      SpaceKind::Host, false},
+    {EngineKind::Network, "network", "between devices", SpaceKind::Device,
+     SpaceKind::Device, false},
 };
 inline constexpr size_t kEngineCount = sizeof(kEngines) / sizeof(*kEngines);
 
@@ -119,10 +127,11 @@ consteval EngineKind engine(std::string_view name) {
   return findEngine(name)->kind;
 }
 
-/// The engine that runs kernels on the bytes of a space; null if none does.
+/// The engine that computes on the bytes of a space; null if none does.
 constexpr const EngineInfo *kernelEngine(SpaceKind space) {
   for (const EngineInfo &engine : kEngines)
-    if (!engine.copies && engine.reads == space)
+    if (!engine.copies && engine.kind != EngineKind::Network &&
+        engine.reads == space)
       return &engine;
   return nullptr;
 }

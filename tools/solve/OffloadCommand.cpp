@@ -30,9 +30,9 @@ struct Counts {
         const Recipe &r = problem.recipes[e.recipe];
         if (e.phase == Phase::Done)
           continue;
-        if (problem.isMove(r))
-          moved[problem.engines[r.engine].kind] +=
-              problem.values[r.writes[0]].bytes;
+        if (problem.isMove(r) || problem.isOnNetwork(r))
+          for (ValueId w : r.writes)
+            moved[problem.engines[r.engine].kind] += problem.values[w].bytes;
         else if (problem.isBeside(r))
           ++onHost;
         else if (e.instruction == kNone)
@@ -215,7 +215,8 @@ int stateSpaces(const Arguments &args, std::optional<OfferedMoves> &moves,
 /// Checks a plan and its bound by the code that shares nothing with the search.
 int checkPlan(const std::string &file, const Problem &problem,
               const Plan &plan) {
-  absl::StatusOr<int64_t> bound = checkBound(problem, plan.certificate);
+  absl::StatusOr<int64_t> bound =
+      checkBound(provenProblem(problem, plan), plan.certificate);
   if (!bound.ok())
     return fail(kDefect, std::string(bound.status().message()));
   if (*bound != plan.certificate.provenCost)

@@ -59,7 +59,7 @@ int64_t tmc::planning::loadOf(const Problem &problem) {
     int64_t least = std::numeric_limits<int64_t>::max();
     for (RecipeId r : instruction.recipes) {
       const Recipe &recipe = problem.recipes[r];
-      least = std::min(least, problem.isBeside(recipe) ? 0 : recipe.cost);
+      least = std::min(least, recipe.engine == 0 ? recipe.cost : 0);
     }
     load += least * problem.segments[instruction.segment].trips;
   }

@@ -187,7 +187,7 @@ private:
       const AccountRow &at = out.rows[row];
       const Recipe &recipe = problem.recipes[at.recipe];
       if (at.instruction != kNone || at.phase == Phase::Done ||
-          problem.isMove(recipe) ||
+          (problem.isMove(recipe) && !problem.isGather(recipe)) ||
           std::find(recipe.writes.begin(), recipe.writes.end(), value) ==
               recipe.writes.end())
         continue;
@@ -212,7 +212,7 @@ private:
     for (int32_t row = since; row < gap.to; ++row) {
       const AccountRow &at = out.rows[row];
       const Recipe &recipe = problem.recipes[at.recipe];
-      if (!problem.isMove(recipe) ||
+      if (!problem.isMove(recipe) || problem.isGather(recipe) ||
           problem.contentOf(recipe.reads[0]) != content)
         continue;
       if (at.phase == Phase::Done) {

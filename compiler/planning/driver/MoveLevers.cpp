@@ -50,10 +50,15 @@ private:
     const Profile::Moment &m = timeline.moments[t];
     return problem.recipes[solution.segments[m.segment][m.index].recipe];
   }
+  bool isHostWork(const Recipe &recipe) const {
+    return problem.isBeside(recipe) && !problem.isOnNetwork(recipe);
+  }
+  bool movesAway(const Recipe &recipe) const {
+    return problem.isMove(recipe) && !problem.isGather(recipe);
+  }
   Lever leverOfRecipe(const Recipe &recipe) const {
-    return problem.isBeside(recipe)
-               ? Optimizer
-               : leverOf[problem.contentOf(recipe.reads[0])];
+    return isHostWork(recipe) ? Optimizer
+                              : leverOf[problem.contentOf(recipe.reads[0])];
   }
 
   void sortContents() {
@@ -66,7 +71,7 @@ private:
         leverOf[v] = Optimizer;
     // Content that is away for an update on the host counts as the optimizer's.
     for (size_t t = 0; t < timeline.size(); ++t)
-      if (problem.isBeside(recipeAt(t)))
+      if (isHostWork(recipeAt(t)))
         for (int32_t i : timeline.readsAt(t))
           if (i != kNone) {
             ValueId content = problem.contentOf(timeline.instances[i].value);
@@ -103,7 +108,7 @@ private:
       if (versionOf[i] != kNone &&
           problem.contentOf(timeline.instances[i].value) == content)
         return versionOf[i];
-    if (problem.isMove(recipeAt(instance.begin)))
+    if (movesAway(recipeAt(instance.begin)))
       for (int32_t i : timeline.readsAt(instance.begin))
         if (i != kNone)
           return versionOf[i];
@@ -169,7 +174,7 @@ int64_t Reckoning::peakWithout(Kinds back) const {
 absl::StatusOr<int64_t> Reckoning::timeWithout(Kinds back) const {
   Problem priced = problem;
   for (Recipe &recipe : priced.recipes)
-    if ((problem.isBeside(recipe) || problem.isMove(recipe)) &&
+    if ((isHostWork(recipe) || movesAway(recipe)) &&
         (back & only(leverOfRecipe(recipe))))
       recipe.cost = 0;
   int64_t onDevice = 0; // Time of the host's updates, if on the device.
@@ -177,7 +182,7 @@ absl::StatusOr<int64_t> Reckoning::timeWithout(Kinds back) const {
   for (size_t s = 0; hasUpdates && s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s]) {
       if (e.phase == Phase::Done || e.instruction == kNone ||
-          !problem.isBeside(problem.recipes[e.recipe]))
+          !isHostWork(problem.recipes[e.recipe]))
         continue;
       int64_t least = -1;
       for (RecipeId r : problem.instructions[e.instruction].recipes)

@@ -3,12 +3,14 @@
 #include "compiler/planning/driver/FreeOrder.h"
 #include "compiler/planning/driver/HostRoom.h"
 #include "compiler/planning/driver/MovesAmounts.h"
+#include "compiler/planning/driver/NetworkSearch.h"
 #include "compiler/planning/driver/OfferPlan.h"
 #include "compiler/planning/driver/RefineKnobs.h"
 #include "compiler/planning/driver/TakeLess.h"
 #include "compiler/planning/moves/LoopChoices.h"
 #include "compiler/planning/moves/ModeLoads.h"
 #include "compiler/planning/moves/Moves.h"
+#include "compiler/planning/moves/NetworkProjection.h"
 #include "compiler/planning/moves/UpdateGroups.h"
 #include "compiler/planning/search/Order.h"
 
@@ -489,6 +491,8 @@ private:
 absl::StatusOr<Plan>
 tmc::planning::solveMoves(const Problem &problem, const SolveOptions &options,
                           std::vector<MovedPlan> *smaller) {
+  if (hasNetwork(problem))
+    return solveNetwork(problem, options, smaller);
   std::vector<MovedPlan> unused;
   return MovesSearch(problem, options, smaller ? *smaller : unused).run();
 }

@@ -4,6 +4,12 @@
 
 using namespace tmc::planning;
 
+Problem tmc::planning::provenProblem(const Problem &problem, const Plan &plan) {
+  return isOneSpace(problem) || hasNetwork(problem)
+             ? inOrder(problem, plan.orders)
+             : problem;
+}
+
 std::optional<std::string> tmc::planning::verifyPlan(const Problem &problem,
                                                      const Plan &plan,
                                                      int64_t budgetBytes) {

@@ -83,6 +83,10 @@ struct Plan {
   }
 };
 
+/// The problem in the order that the plan's certificate is about: the plan's
+/// own with one space or with networks, else the program's.
+Problem provenProblem(const Problem &problem, const Plan &plan);
+
 /// The first defect of the plan's list, bytes or cost, by the verifier; or
 /// nothing. `budgetBytes`: of the device, reserved included; -1: none.
 std::optional<std::string> verifyPlan(const Problem &problem, const Plan &plan,

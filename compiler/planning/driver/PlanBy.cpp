@@ -1,6 +1,8 @@
 #include "compiler/planning/driver/PlanBy.h"
 
 #include "compiler/planning/model/Verify.h"
+#include "compiler/planning/moves/NetworkProjection.h"
+#include "compiler/planning/moves/Overlap.h"
 #include "compiler/planning/peers/External.h"
 #include "compiler/planning/peers/OffloadRules.h"
 
@@ -91,9 +93,42 @@ absl::StatusOr<Solution> answerOnDevice(std::string_view name,
 absl::StatusOr<Solution> solutionBy(std::string_view name,
                                     const Problem &problem,
                                     const PlanRequest &request,
+                                    const std::string &problemFile);
+
+/// The answer with all contents at home whole, the network's work beside it.
+absl::StatusOr<Solution> answerWithoutNetwork(std::string_view name,
+                                              const Problem &problem,
+                                              const PlanRequest &request,
+                                              const std::string &problemFile) {
+  absl::StatusOr<NetworkProjection> seen = projectNetwork(
+      problem, std::vector<char>(problem.values.size(), 0), /*price=*/1);
+  if (!seen.ok())
+    return seen.status();
+  absl::StatusOr<Solution> answer =
+      solutionBy(name, seen->problem, request, problemFile);
+  if (!answer.ok())
+    return answer;
+  if (absl::Status status = measure(seen->problem, *answer).status();
+      !status.ok())
+    return isWrong(name, status);
+  absl::StatusOr<MovedPlan> whole = overlapNetwork(
+      problem, restoreNetwork(problem, *seen, *answer), problem.liveLimitOf(0));
+  if (!whole.ok())
+    return whole.status();
+  return std::move(whole->solution);
+}
+
+absl::StatusOr<Solution> solutionBy(std::string_view name,
+                                    const Problem &problem,
+                                    const PlanRequest &request,
                                     const std::string &problemFile) {
   if (isOneSpace(problem) || name.starts_with(kProgram))
     return answerOf(name, problem, request, problemFile);
+  for (const Planner &p : planners())
+    if (p.name == name && p.takesMoves)
+      return answerOf(name, problem, request, problemFile);
+  if (hasNetwork(problem))
+    return answerWithoutNetwork(name, problem, request, problemFile);
   for (const OffloadRule &rule : kOffloadRules)
     if (rule.name == name) {
       absl::StatusOr<MovedPlan> moved =
@@ -102,9 +137,6 @@ absl::StatusOr<Solution> solutionBy(std::string_view name,
         return moved.status();
       return std::move(moved->solution);
     }
-  for (const Planner &p : planners())
-    if (p.name == name && p.takesMoves)
-      return answerOf(name, problem, request, problemFile);
   return answerOnDevice(name, problem, request);
 }
 
@@ -117,10 +149,10 @@ void boundOnDevice(const Problem &problem, const SolveOptions &options,
   plan.certificate.budgetBytes = options.budgetBytes;
 }
 
-/// Bounds for a plan with moves, in the program's order.
+/// Bounds for a plan with moves or networks.
 void boundMoves(const Problem &problem, Plan &plan) {
   plan.impossibleBelowBytes = impossibleBelow(problem);
-  plan.certificate = prove(problem);
+  plan.certificate = prove(provenProblem(problem, plan));
 }
 
 } // namespace

@@ -16,8 +16,7 @@ void tmc::planning::recertify(const Problem &problem, Plan &plan,
                               int64_t budgetBytes) {
   if (plan.certificate.budgetBytes == budgetBytes)
     return;
-  const Problem ordered =
-      isOneSpace(problem) ? inOrder(problem, plan.orders) : problem;
+  const Problem ordered = provenProblem(problem, plan);
   plan.certificate.budgetBytes = budgetBytes;
   if (!plan.certificate.weights.empty()) {
     const GapModel model(ordered);

@@ -20,6 +20,8 @@ Taken takenBy(const Problem &problem, const Solution &solution,
       if (e.phase != Phase::Start)
         continue;
       const Recipe &recipe = problem.recipes[e.recipe];
+      if (problem.isOnNetwork(recipe))
+        continue;
       int64_t made = 0;
       for (ValueId w : recipe.writes)
         made += problem.values[w].bytes;
@@ -63,7 +65,7 @@ private:
   /// The content that an entry moves, if no home of it is elsewhere; or kNone.
   ValueId contentOf(const Execution &e) const {
     const Recipe &recipe = problem.recipes[e.recipe];
-    if (!problem.isMove(recipe))
+    if (!problem.isMove(recipe) || problem.isGather(recipe))
       return kNone;
     const ValueId c = problem.contentOf(recipe.writes[0]);
     return problem.values[c].kind == ValueKind::Temporary ? c : kNone;

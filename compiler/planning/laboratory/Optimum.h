@@ -1,10 +1,11 @@
 // Optimum.h - the fastest plan of a small problem, and a proof that no plan is
 // faster.
 //
-// It is exact about all of R1 to R16: any number of copies and recomputations,
-// any homes and variants, overwrites taken or not, files, loops with a first, a
-// middle and a last trip. It covers plans in the program's order: the
-// instructions' own executions start in the order in which segments list them.
+// It is exact about all of R1 to R16 and R18: any number of copies and
+// recomputations, any homes and variants, overwrites taken or not, files, loops
+// with a first, a middle and a last trip. It covers plans in the program's
+// order: the instructions' own executions start in the order in which segments
+// list them.
 //
 // The list is written from its end to its beginning. There, the values that
 // must be in memory are known: those that the later entries still read.

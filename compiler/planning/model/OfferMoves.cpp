@@ -24,7 +24,8 @@ public:
       for (ValueId v = 0; v < count; ++v) {
         const Value &value = problem.values[v];
         if (value.kind == ValueKind::Temporary && !value.pinned &&
-            !value.liveOut && value.bytes >= options.leastBytes)
+            value.formOf == kNone && !value.liveOut &&
+            value.bytes >= options.leastBytes)
           addMoves(v);
       }
     if (options.optimizer || options.parameters)
@@ -71,7 +72,7 @@ private:
       form.updates = addForm(form.updates, forms, space, suffix);
     }
     form.name += suffix;
-    form.formOf = v;
+    form.formOf = problem.contentOf(v);
     form.space = space;
     form.liveOut = false;
     form.pinned = false;
@@ -119,10 +120,28 @@ private:
             (value.valueClass == ValueClass::Optimizer && options.optimizer));
   }
 
+  /// The instruction's first recipe; with networks the one on compute that
+  /// reads the fewest bytes, which is on shards.
+  RecipeId recipeOnShards(InstructionId i) const {
+    auto bytesOf = [&](RecipeId r) {
+      int64_t bytes = 0;
+      for (ValueId v : problem.recipes[r].reads)
+        bytes += problem.values[v].bytes;
+      return bytes;
+    };
+    const std::vector<RecipeId> &recipes = problem.instructions[i].recipes;
+    RecipeId least = recipes.front();
+    if (hasNetwork(problem))
+      for (RecipeId r : recipes)
+        if (problem.recipes[r].engine == 0 && bytesOf(r) < bytesOf(least))
+          least = r;
+    return least;
+  }
+
   /// Offers moves and a host variant for an optimizer's update, which replaces
   /// moments or a parameter.
   void addUpdate(InstructionId i) {
-    const Recipe own = problem.recipes[problem.instructions[i].recipes[0]];
+    const Recipe own = problem.recipes[recipeOnShards(i)];
     if (std::none_of(own.writes.begin(), own.writes.end(), [&](ValueId v) {
           const Value &value = problem.values[v];
           return value.updates != kNone &&
@@ -207,7 +226,12 @@ private:
 
 absl::Status tmc::planning::offerMoves(Problem &problem,
                                        const MoveOptions &options) {
-  if (!isOneSpace(problem))
+  const bool isOnDevice =
+      problem.spaces.size() == 1 &&
+      std::all_of(
+          problem.engines.begin(), problem.engines.end(),
+          [](const Engine &e) { return touches(e.kind, SpaceKind::Device); });
+  if (!isOnDevice)
     return absl::FailedPreconditionError(
         "the problem has other spaces already");
   MoveOffer(problem, options).run();

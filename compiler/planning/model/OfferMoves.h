@@ -11,6 +11,10 @@
 //     there, if the host has the kernel; all values that the update reads or
 //     writes get a form, too.
 //
+// A step of several devices has networks and shards already (R18). Each form on
+// the device has its own form on the host, and the host's update is that of the
+// shards.
+//
 // Parameters, moments and other updated contents may be at home on either side.
 // Nothing has to move: the plans of the problem before are plans of this one.
 //
@@ -61,7 +65,8 @@ struct MoveOptions {
   int64_t fileBudget = -1; // Bytes; -1: no limit.
 };
 
-/// Adds the moves. An error if the problem has more than one space. Values
+/// Adds the moves. An error if the problem has more than one space, or engines
+/// of other spaces. Values
 /// carried from trip to trip stay on the device.
 absl::Status offerMoves(Problem &problem, const MoveOptions &options);
 

@@ -11,9 +11,14 @@ bool Problem::isCopy(const Recipe &recipe) const {
          contentOf(recipe.reads[0]) == contentOf(recipe.writes[0]);
 }
 
+bool Problem::isMove(const Recipe &recipe) const {
+  const EngineKind kind = engines[recipe.engine].kind;
+  return infoOf(kind).copies || (kind == EngineKind::Network && isCopy(recipe));
+}
+
 SpaceId Problem::hostSpace() const {
   for (const EngineInfo &engine : kEngines)
-    if (!engine.copies && engine.reads != spaces[0].kind)
+    if (!engine.copies && !onDevice(engine.reads))
       for (size_t s = 1; s < spaces.size(); ++s)
         if (spaces[s].kind == engine.reads)
           return SpaceId(s);
@@ -28,6 +33,11 @@ int64_t Problem::liveLimitOf(SpaceId space) const {
 SpaceId Problem::addSpace(SpaceKind kind, int64_t budgetBytes) {
   spaces.push_back({nameOf(kind), kind, budgetBytes});
   return SpaceId(spaces.size()) - 1;
+}
+
+EngineId Problem::addNetwork(std::string name) {
+  engines.push_back({std::move(name), EngineKind::Network});
+  return EngineId(engines.size()) - 1;
 }
 
 EngineId Problem::engineBetween(SpaceId from, SpaceId to) {
@@ -58,7 +68,8 @@ FastestMoves tmc::planning::fastestMoves(const Problem &problem, SpaceId near,
         known = RecipeId(i);
     };
     auto isFar = [&](ValueId v) {
-      return far == kNone || problem.values[v].space == far;
+      const SpaceId space = problem.values[v].space;
+      return far == kNone ? space != near : space == far;
     };
     if (problem.values[to].space == near && isFar(from))
       offer(moves.in[to]);
@@ -82,6 +93,12 @@ bool tmc::planning::isOneSpace(const Problem &problem) {
   return problem.spaces.size() == 1 && problem.engines.size() == 1 &&
          std::all_of(problem.values.begin(), problem.values.end(),
                      [](const Value &v) { return v.formOf == kNone; });
+}
+
+bool tmc::planning::hasNetwork(const Problem &problem) {
+  return std::any_of(
+      problem.engines.begin(), problem.engines.end(),
+      [](const Engine &e) { return e.kind == EngineKind::Network; });
 }
 
 int32_t tmc::planning::shownTrips(const Problem &problem, SegmentId segment) {
@@ -172,21 +189,75 @@ int64_t tmc::planning::recomputedExecutions(const Solution &solution) {
   return count;
 }
 
-Solution tmc::planning::baseSolution(const Problem &problem) {
-  Solution solution;
-  for (const Segment &segment : problem.segments) {
-    std::vector<Execution> &list = solution.segments.emplace_back();
-    for (InstructionId i : segment.instructions) {
-      RecipeId r = problem.instructions[i].recipes.front();
-      if (problem.recipes[r].engine == 0) {
-        list.push_back({r, i, {}});
-        continue;
-      }
-      int32_t work = int32_t(list.size());
-      list.push_back({r, i, {}, Phase::Start, work});
-      list.push_back({r, i, {}, Phase::Done, work});
+namespace {
+
+/// Lists every instruction once, and the copies without which a form that is
+/// read or is a home wouldn't be there.
+class BaseList {
+public:
+  explicit BaseList(const Problem &problem)
+      : problem(problem), isThere(problem.values.size(), 0) {
+    for (size_t v = 0; v < isThere.size(); ++v) {
+      const Value &value = problem.values[v];
+      isThere[v] = value.kind == ValueKind::Carried ||
+                   (value.kind == ValueKind::Persistent &&
+                    value.updates == kNone && value.formOf == kNone);
     }
   }
+
+  Solution list() {
+    for (const Segment &segment : problem.segments) {
+      solution.segments.emplace_back();
+      for (InstructionId i : segment.instructions) {
+        const RecipeId first = problem.instructions[i].recipes.front();
+        for (ValueId v : problem.recipes[first].reads)
+          bring(v);
+        add(first, i);
+        for (ValueId w : problem.recipes[first].writes) {
+          const ValueId content = problem.contentOf(w);
+          const Value &main = problem.values[content];
+          if (main.kind == ValueKind::Persistent || main.liveOut)
+            bring(content);
+        }
+      }
+    }
+    return std::move(solution);
+  }
+
+private:
+  void add(RecipeId r, InstructionId instruction) {
+    std::vector<Execution> &list = solution.segments.back();
+    for (ValueId w : problem.recipes[r].writes)
+      isThere[w] = 1;
+    if (problem.recipes[r].engine == 0) {
+      list.push_back({r, instruction, {}});
+      return;
+    }
+    const int32_t work = int32_t(list.size());
+    list.push_back({r, instruction, {}, Phase::Start, work});
+    list.push_back({r, instruction, {}, Phase::Done, work});
+  }
+  /// Copies v from a form that is there, if v isn't.
+  void bring(ValueId v) {
+    const SegmentId here = SegmentId(solution.segments.size()) - 1;
+    for (size_t r = 0; r < problem.recipes.size() && !isThere[v]; ++r) {
+      const Recipe &recipe = problem.recipes[r];
+      if (recipe.recomputable && problem.isCopy(recipe) &&
+          recipe.writes[0] == v && isThere[recipe.reads[0]] &&
+          (recipe.segment == kNone || recipe.segment == here))
+        add(RecipeId(r), kNone);
+    }
+  }
+
+  const Problem &problem;
+  std::vector<char> isThere; // By value.
+  Solution solution;
+};
+
+} // namespace
+
+Solution tmc::planning::baseSolution(const Problem &problem) {
+  Solution solution = BaseList(problem).list();
   takeOverwrites(problem, solution);
   return solution;
 }
@@ -194,8 +265,9 @@ Solution tmc::planning::baseSolution(const Problem &problem) {
 int64_t tmc::planning::baseCost(const Problem &problem) {
   int64_t cost = 0;
   for (const Instruction &i : problem.instructions)
-    cost += problem.recipes[i.recipes.front()].cost *
-            problem.segments[i.segment].trips;
+    if (const Recipe &first = problem.recipes[i.recipes.front()];
+        first.engine == 0)
+      cost += first.cost * problem.segments[i.segment].trips;
   return cost;
 }
 

@@ -14,7 +14,7 @@
 // of that list is an *execution*; the bytes that a value holds after one
 // execution that writes it are an *instance* of the value. All of memory
 // follows from the solution by these rules, and nothing else is modelled. R1 to
-// R8 describe a problem with one space and one engine; R9 to R17 add other
+// R8 describe a problem with one space and one engine; R9 to R18 add other
 // spaces and the work beside the compute engine:
 //
 //  R1 A read takes the latest instance: the one of the last execution before
@@ -171,7 +171,31 @@
 //     four fifths of their speed the stash's other 60 and the update take 75,
 //     to 115. Alone each would end at 100.
 //
-// R9 to R17 need no deadlock check: every wait points backwards in the list.
+// R18 The network. An engine of kind Network reads and writes values of the
+//     device. Its work is the same, in the same order, in the lists of all
+//     ranks of its group. A copy on it is a *gather*: a move from a form in the
+//     device's space, such as v@shard with one d-th of the bytes, to another.
+//     Any other recipe on it (an exchange, a send, a receive) is a kernel that
+//     makes a new content, and runs again only if it is recomputable. A problem
+//     has one such engine for each axis of its mesh. Compute waits at the Done
+//     (R12). The work has no share of the host's memory (R17).
+//
+//     Example: two ranks; w has 100 bytes, and its home w@shard 50, a 20. The
+//     ranks exchange the pieces of g, `sum` adds those of this rank's shard:
+//
+//         list     gather( )gather f b exchange( )exchange sum update
+//         w        100     100 100 100 .         .         .   .
+//         a        .       .    20  20 .         .         .   .
+//         g        .       .    .  100 100       100       .   .
+//         pieces   .       .    .   .  100       100       100 .
+//         G        .       .    .   .  .         .         50  50
+//         w@shard  50      50   50  50 50        50        50  50
+//
+//     The update writes w'@shard in w@shard's place. While it runs no gather
+//     reads w@shard (R13). A second gather before b would free w before it.
+//
+// R9 to R18 need no deadlock check: every wait points backwards in the list,
+// and the lists of all ranks are one list.
 // Memory doesn't depend on durations: it is a function of the list alone.
 //
 // A view is not a value: the builder of a problem collapses a view into the
@@ -184,143 +208,17 @@
 #ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEM_H
 #define TMC_COMPILER_PLANNING_MODEL_PROBLEM_H
 
-#include "runtime/kernels/Machine.h"
+#include "compiler/planning/model/Parts.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <vector>
 
 namespace tmc::planning {
-
-using ValueId = int32_t;
-using RecipeId = int32_t;
-using InstructionId = int32_t;
-using SegmentId = int32_t;
-using SpaceId = int32_t;
-using EngineId = int32_t;
-inline constexpr int32_t kNone = -1;
-
-/// The purpose of a value, for reports only; it decides nothing.
-enum class ValueClass : uint8_t {
-  Parameter,
-  Gradient,
-  Optimizer,
-  Activation,
-  Workspace, // An execution's scratch; not the class of a value.
-  Batch,
-  Other,
-};
-struct ValueClassInfo {
-  ValueClass kind;
-  const char *name;
-};
-inline constexpr ValueClassInfo kValueClasses[] = {
-    {ValueClass::Parameter, "parameters"},
-    {ValueClass::Gradient, "gradients"},
-    {ValueClass::Optimizer, "optimizer"},
-    {ValueClass::Activation, "activations"},
-    {ValueClass::Workspace, "workspace"},
-    {ValueClass::Batch, "batch"},
-    {ValueClass::Other, "other"}};
-inline constexpr size_t kNumClasses = std::size(kValueClasses);
-constexpr const char *nameOf(ValueClass valueClass) {
-  return kValueClasses[size_t(valueClass)].name;
-}
-
-enum class ValueKind : uint8_t { Temporary, Persistent, Carried };
-
-struct Value {
-  std::string name; // From the model, for messages.
-  int64_t bytes = 0;
-  ValueClass valueClass = ValueClass::Activation;
-  ValueKind kind = ValueKind::Temporary;
-  bool liveOut = false;        // Temporary: alive to the end of the step.
-  bool pinned = false;         // Never recomputed, moved or dropped.
-  ValueId updates = kNone;     // Persistent: the old version this replaces.
-  ValueId carriedFrom = kNone; // Carried: starts as its last instance.
-  /// Carried: its instance in the first trip.
-  ValueId initial = kNone;
-  ValueId formOf = kNone; // The content's main form; kNone: this is it (R9).
-  SpaceId space = 0;      // Where its bytes are.
-};
-
-/// `written` may (or must) take the storage of `read`.
-struct Overwrite {
-  ValueId read = kNone;
-  ValueId written = kNone;
-  bool must = false;
-};
-
-/// One way to make values: a kernel, or a chain of kernels run back to back.
-struct Recipe {
-  std::string name;
-  std::vector<ValueId> reads;  // Each at most once.
-  std::vector<ValueId> writes; // Each at most once.
-  int64_t cost = 0;            // Picoseconds of one execution, on `engine`.
-  int64_t workspaceBytes = 0;  // Scratch, in `workspaceSpace`.
-  std::vector<Overwrite> overwrites; // In order of preference.
-  /// The instruction that this recipe can run for. kNone: it only recomputes (a
-  /// pruned variant, a cheaper kernel from other values).
-  InstructionId instruction = kNone;
-  /// May run in addition to the instructions' own executions.
-  bool recomputable = false;
-  /// The only segment that it may run in; kNone: any. A recipe that reads a
-  /// carried value is bound to the segment that carries it.
-  SegmentId segment = kNone;
-  EngineId engine = 0;
-  SpaceId workspaceSpace = 0;
-  /// Part of the host's memory bandwidth that it takes at full speed (R17).
-  int32_t busShare = 0;
-};
-
-/// The whole bandwidth of the host's memory, in units of `Recipe::busShare`.
-inline constexpr int32_t kWholeBus = 1024;
-
-/// Runs exactly once in each trip of its segment, by one of its recipes. All
-/// recipes of an instruction make the same contents (R16), so with one form of
-/// each they write the same values. `recipes[0]` is the default.
-struct Instruction {
-  std::string name;
-  SegmentId segment = 0;
-  std::vector<RecipeId> recipes;
-};
-
-struct Segment {
-  std::string name;
-  int64_t trips = 1;
-  /// The program's own order, which a fixed-order plan keeps for the first
-  /// executions.
-  std::vector<InstructionId> instructions;
-};
-
-using tmc::EngineInfo;
-using tmc::EngineKind;
-using tmc::kEngines;
-using tmc::kSpaces;
-using tmc::nameOf;
-using tmc::SpaceKind;
-
-/// A place for bytes. Space 0 is the device's own memory, the only one of its
-/// kind.
-struct MemorySpace {
-  std::string name = kSpaces[0].name;
-  SpaceKind kind = kSpaces[0].kind;
-  int64_t budgetBytes = -1; // -1: no limit.
-  /// Counted against the budget; space 0 has `Problem::reservedBytes`.
-  int64_t reservedBytes = 0;
-};
-
-/// Runs work beside the other engines, first in, first out. Engine 0 computes,
-/// the only one of its kind.
-struct Engine {
-  std::string name = kEngines[0].name;
-  EngineKind kind = kEngines[0].kind;
-};
 
 struct Problem {
   std::vector<Value> values;
@@ -344,6 +242,8 @@ struct Problem {
   /// the values of one; added if the problem has none. kNone: there is no such
   /// kind of engine.
   EngineId engineBetween(SpaceId from, SpaceId to);
+  /// Adds an engine of kind Network, named by its axis: "dp".
+  EngineId addNetwork(std::string name);
   /// Adds another recipe for `instruction`.
   RecipeId addVariant(InstructionId instruction, Recipe recipe);
 
@@ -353,19 +253,27 @@ struct Problem {
   }
   /// Whether the recipe reads one form and writes another of one content.
   bool isCopy(const Recipe &recipe) const;
-  /// Whether the recipe runs on a copy engine: it is no kernel.
-  bool isMove(const Recipe &recipe) const {
-    return infoOf(engines[recipe.engine].kind).copies;
+  /// Whether the recipe runs on a copy engine, or is a gather: it is no kernel.
+  bool isMove(const Recipe &recipe) const;
+  /// Whether the recipe runs on an engine of kind Network (R18).
+  bool isOnNetwork(const Recipe &recipe) const {
+    return engines[recipe.engine].kind == EngineKind::Network;
   }
-  /// A move to the device, and one away from it.
+  /// A move to the device from another space, one away from it, and one within
+  /// it, on the network.
   bool isFetch(const Recipe &recipe) const {
-    return isMove(recipe) && values[recipe.writes[0]].space == 0;
+    return isMove(recipe) && !isOnNetwork(recipe) &&
+           values[recipe.writes[0]].space == 0;
   }
   bool isStash(const Recipe &recipe) const {
-    return isMove(recipe) && values[recipe.reads[0]].space == 0;
+    return isMove(recipe) && !isOnNetwork(recipe) &&
+           values[recipe.reads[0]].space == 0;
+  }
+  bool isGather(const Recipe &recipe) const {
+    return isOnNetwork(recipe) && isCopy(recipe);
   }
   /// Whether the recipe is a kernel of another engine than compute: an update
-  /// on the host.
+  /// on the host, an exchange.
   bool isBeside(const Recipe &recipe) const {
     return recipe.engine != 0 && !isMove(recipe);
   }
@@ -400,6 +308,8 @@ bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes,
 /// Whether R1 to R8 describe all of the problem: one space, one engine, one
 /// form of each content.
 bool isOneSpace(const Problem &problem);
+/// Whether the problem has an engine of kind Network.
+bool hasNetwork(const Problem &problem);
 /// Number of trips of a segment that show every moment.
 int32_t shownTrips(const Problem &problem, SegmentId segment);
 
@@ -448,14 +358,17 @@ int64_t recomputedExecutions(const Solution &solution);
 
 /// Every instruction once, by its first recipe, in the program's order, each
 /// possible overwrite taken; each Done right after its Start. Homes are the
-/// main forms.
+/// main forms. A form that is read or is a home, and that no first recipe
+/// makes, is copied: before its first read in a trip, or when its content is
+/// made.
 Solution baseSolution(const Problem &problem);
 
 /// Replaces the overwrites of every execution by those that R4 permits there,
 /// taken in the recipe's order. Never raises the live bytes.
 void takeOverwrites(const Problem &problem, Solution &solution);
 
-/// The cost of each instruction by its first recipe, in all trips.
+/// The cost of each instruction by its first recipe, in all trips, if that runs
+/// on compute.
 int64_t baseCost(const Problem &problem);
 
 /// Memory of one solution over the moments of its unrolled list; segments of

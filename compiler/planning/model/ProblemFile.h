@@ -18,7 +18,7 @@
 // Instructions stand in the program's order; a recipe without `instruction`
 // only recomputes.
 //
-// `tmc-problem 2` adds R9 to R17. Spaces and engines are numbered as they
+// `tmc-problem 2` adds R9 to R18. Spaces and engines are numbered as they
 // stand, from 0: a file with a host names the device before it, and a file with
 // a copy engine the compute engine. Sizes are bytes, -1 is no budget.
 //
@@ -27,11 +27,12 @@
 //     space kind=host budget=68719476736 reserved=4096 host
 //     engine compute
 //     engine kind=d2h d2h
+//     engine kind=network dp
 //     segment step
 //     value bytes=4096 act
 //     value bytes=4096 space=1 form-of=0 act@host
 //     recipe cost=164 again engine=1 bus=614 reads=0 writes=1 stash act
-//     recipe cost=900 again engine=3 scratch-space=1 workspace=4096 ..
+//     recipe cost=900 again engine=1 scratch-space=1 workspace=4096 ..
 //
 // The kinds of spaces and engines are those of runtime/kernels/Machine.h. The
 // writer uses version 1 if that can express the problem. The reader is in

@@ -150,6 +150,10 @@ absl::Status checkEngines(const Problem &problem) {
                        problem.engines[r.engine].name, "' has a share of ",
                        r.busShare, " of the host's memory; a share is 0 to ",
                        kWholeBus, ", and 0 on the engine that computes");
+    if (problem.isOnNetwork(r) && r.busShare)
+      return malformed("recipe '", r.name, "' on engine '",
+                       problem.engines[r.engine].name,
+                       "' of the network has a share of the host's memory");
     if (problem.isCopy(r) && r.reads == r.writes)
       return malformed("recipe '", r.name, "' copies '",
                        problem.values[r.reads[0]].name, "' to itself");

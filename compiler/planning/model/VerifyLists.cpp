@@ -15,6 +15,24 @@ template <typename... Words> Defect defect(const Words &...words) {
   return absl::StrCat(words...);
 }
 
+/// R11 and R18: each engine reads and writes values of its own spaces.
+Defect checkReach(const Problem &problem, const Recipe &r) {
+  const Engine &engine = problem.engines[r.engine];
+  auto isOf = [&](ValueId v, SpaceKind kind) {
+    return problem.spaces[problem.values[v].space].kind == kind;
+  };
+  const char *rule = engine.kind == EngineKind::Network ? "R18" : "R11";
+  for (ValueId v : r.reads)
+    if (!isOf(v, infoOf(engine.kind).reads))
+      return defect(rule, ": '", r.name, "' on '", engine.name, "' reads '",
+                    problem.values[v].name, "', which its engine can't");
+  for (ValueId w : r.writes)
+    if (!isOf(w, infoOf(engine.kind).writes))
+      return defect(rule, ": '", r.name, "' on '", engine.name, "' writes '",
+                    problem.values[w].name, "', which its engine can't");
+  return std::nullopt;
+}
+
 Defect checkEntries(const Problem &problem, const Solution &solution,
                     SegmentId s, std::vector<int64_t> &runs) {
   for (const Execution &e : solution.segments[s]) {
@@ -30,6 +48,8 @@ Defect checkEntries(const Problem &problem, const Solution &solution,
                       ", which it doesn't have");
     if (e.phase == Phase::Done)
       continue;
+    if (Defect d = checkReach(problem, r))
+      return d;
     if (e.instruction == kNone) {
       if (!r.recomputable)
         return defect("lists: '", r.name, "' runs again but may not");

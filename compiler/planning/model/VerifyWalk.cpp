@@ -227,7 +227,8 @@ Defect Walk::nameEntry(SegmentId s, int32_t index, Entry &entry) {
   bool copies = r.reads.size() == 1 && r.writes.size() == 1 &&
                 mainOf(r.reads[0]) == mainOf(r.writes[0]);
   if (copies && entry.reads[0] == kNothing) {
-    entry.idle = infoOf(problem.engines[r.engine].kind).copies;
+    const EngineKind kind = problem.engines[r.engine].kind;
+    entry.idle = infoOf(kind).copies || kind == EngineKind::Network;
     meaning[r.writes[0]] = kNothing;
     return std::nullopt;
   }

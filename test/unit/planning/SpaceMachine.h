@@ -49,14 +49,15 @@ public:
       : p(p), home(std::move(home)), budgets(std::move(budgets)), limit(limit),
         mostStates(mostStates), heir(p.values.size(), kNone),
         madeIn(p.values.size(), kNone), carriedBy(p.values.size(), kNone) {
+    std::vector<SegmentId> contentIn(p.values.size(), kNone);
     for (const Instruction &i : p.instructions)
       for (ValueId v : p.recipes[i.recipes[0]].writes)
-        madeIn[v] = i.segment;
+        contentIn[p.contentOf(v)] = madeIn[v] = i.segment;
     for (size_t v = 0; v < p.values.size(); ++v) {
       if (p.values[v].updates != kNone)
         heir[p.values[v].updates] = ValueId(v);
       if (p.values[v].kind == ValueKind::Carried)
-        carriedBy[v] = madeIn[p.contentOf(p.values[v].carriedFrom)];
+        carriedBy[v] = contentIn[p.contentOf(p.values[v].carriedFrom)];
     }
     findRemaining();
   }

@@ -63,6 +63,8 @@ std::vector<Op> randomOps(std::mt19937 &random, int count) {
   std::set<int> written; // cells of the file
   while (int(ops.size()) < count) {
     Op op{EngineKind(below(int(kEngineCount))), 0, 0, random()};
+    if (op.engine == EngineKind::Network) // It has no queue of its own.
+      continue;
     const EngineInfo &engine = infoOf(op.engine);
     op.from = below(cellsIn(engine.reads));
     op.to = below(cellsIn(engine.writes));

@@ -1,3 +1,4 @@
+#include "test/unit/planning/NetworkBrute.h"
 #include "test/unit/planning/SpaceOptimum.h"
 
 #include "compiler/planning/driver/PlanCache.h"
@@ -20,7 +21,9 @@ TEST(MovesFit, NothingIsBelowWhatIsImpossible) {
   Random random(31);
   int64_t instances = 0, met = 0;
   for (int i = 0; i < 600; ++i) {
-    const Problem p = randomSpaces(random, i % 3).p;
+    const Problem p = i % 4 == 3
+                          ? NetworkProblem(random, i / 4 % kNetworkKinds).w.p
+                          : randomSpaces(random, i % 3).p;
     const Plans plans(p, 2);
     if (plans.all.empty())
       continue;

@@ -7,6 +7,8 @@
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Verify.h"
 
+#include "test/unit/Rounds.h"
+#include "test/unit/planning/NetworkBrute.h"
 #include "test/unit/planning/SmallLoops.h"
 #include "test/unit/planning/SmallSteps.h"
 #include "test/unit/planning/SpaceBrute.h"
@@ -178,6 +180,20 @@ TEST(Optimum, IsTheBestOfEveryList) {
   seen.print();
   EXPECT_GE(seen.same, seen.met * 9 / 10);
   EXPECT_GE(seen.slower, 100);
+}
+
+/// Gathers, exchanges and updates on shards.
+TEST(Optimum, IsTheBestOfEveryListOnTheNetwork) {
+  Random random(18);
+  Tally seen;
+  const int64_t problems = tmc::test::rounds(300, 2400);
+  for (int64_t i = 0; i < problems; ++i) {
+    Problem p = NetworkProblem(random, int(i % kNetworkKinds)).w.p;
+    ASSERT_NO_FATAL_FAILURE(seen.add(random, std::move(p), 2));
+  }
+  seen.print();
+  EXPECT_GE(seen.same, seen.met * 4 / 5);
+  EXPECT_GE(seen.slower, problems / 6);
 }
 
 TEST(Optimum, IsTheBestOfEveryListOfLoops) {

@@ -3,6 +3,7 @@
 
 #include "test/unit/planning/SpaceBrute.h"
 #include "test/unit/Rounds.h"
+#include "test/unit/planning/NetworkBrute.h"
 #include "test/unit/planning/SpaceMachine.h"
 #include "test/unit/planning/SpaceOptimum.h"
 
@@ -69,30 +70,83 @@ bool takeAll(const Problem &p, Solution &s) {
   return changed;
 }
 
+/// Every list of a problem: with the overwrites that are allowed, and with all.
+void compareAll(const Problem &p, int extras, Tally &tally) {
+  ASSERT_TRUE(check(p).ok()) << check(p).message() << printProblem(p);
+  EveryList(p, extras, [&](const Solution &bare) {
+    if (testing::Test::HasFatalFailure())
+      return;
+    Solution s = bare;
+    takeOverwrites(p, s);
+    compare(p, s, tally);
+    if (!testing::Test::HasFatalFailure() && takeAll(p, s))
+      compare(p, s, tally);
+  }).run();
+}
+
 TEST(SpaceBrute, TimelineAndVerifierAgreeOnEveryList) {
   Random random(7);
   Tally tally;
   const int64_t instances = tmc::test::rounds(900, 2400);
   for (; tally.instances < instances; ++tally.instances) {
     SpaceProblem w = randomSpaces(random, tally.instances % 3);
-    ASSERT_TRUE(check(w.p).ok()) << check(w.p).message() << printProblem(w.p);
     // Some with three executions more than their own, the others with two.
-    EveryList(w.p, tally.instances % 50 ? 2 : 3, [&](const Solution &bare) {
-      if (HasFatalFailure())
-        return;
-      Solution s = bare;
-      takeOverwrites(w.p, s);
-      compare(w.p, s, tally);
-      if (!HasFatalFailure() && takeAll(w.p, s))
-        compare(w.p, s, tally);
-    }).run();
-    ASSERT_FALSE(HasFatalFailure());
+    ASSERT_NO_FATAL_FAILURE(
+        compareAll(w.p, tally.instances % 50 ? 2 : 3, tally));
   }
   EXPECT_GT(tally.lists, instances * 160);
   EXPECT_GT(tally.valid, tally.lists / 10);
   EXPECT_LT(tally.valid, tally.lists * 9 / 10);
   RecordProperty("lists", std::to_string(tally.lists));
   RecordProperty("valid", std::to_string(tally.valid));
+}
+
+/// A list with one of its entries elsewhere, or with one overwrite more or
+/// less.
+Solution spoilt(const Problem &p, Solution s, Random &random) {
+  std::vector<Execution> &list =
+      s.segments[random.below(uint32_t(s.segments.size()))];
+  if (list.empty())
+    return s;
+  const auto from = list.begin() + random.below(uint32_t(list.size()));
+  if (random.chance(0.8)) {
+    const Execution moved = *from;
+    list.erase(from);
+    list.insert(list.begin() + random.below(uint32_t(list.size()) + 1), moved);
+  } else if (!from->overwrites.empty()) {
+    from->overwrites.clear();
+  } else if (!p.recipes[from->recipe].overwrites.empty()) {
+    from->overwrites = {0};
+  }
+  return s;
+}
+
+/// Every list with the work of networks, and each with a random defect.
+TEST(SpaceBrute, TimelineAndVerifierAgreeOnTheNetwork) {
+  Random random(18);
+  Tally tally, mutants;
+  const int64_t instances = tmc::test::rounds(600, 2400);
+  for (; tally.instances < instances; ++tally.instances) {
+    const Problem p =
+        NetworkProblem(random, int(tally.instances % kNetworkKinds)).w.p;
+    ASSERT_NO_FATAL_FAILURE(compareAll(p, 2, tally));
+    EveryList(p, 1, [&](const Solution &bare) {
+      Solution s = bare;
+      takeOverwrites(p, s);
+      if (!HasFatalFailure() && simulate(p, s).ok())
+        compare(p, spoilt(p, s, random), mutants);
+    }).run();
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  std::printf("  %lld lists, %lld valid; %lld with a change, %lld valid\n",
+              (long long)tally.lists, (long long)tally.valid,
+              (long long)mutants.lists, (long long)mutants.valid);
+  EXPECT_GT(tally.lists, instances * 160);
+  EXPECT_GT(tally.valid, tally.lists / 10);
+  EXPECT_LT(tally.valid, tally.lists * 9 / 10);
+  EXPECT_GT(mutants.lists, instances * 8);
+  EXPECT_GT(mutants.valid, mutants.lists / 10);
+  EXPECT_LT(mutants.valid, mutants.lists * 9 / 10);
 }
 
 /// Both time work on shared memory alike. It is no quicker than alone, moves no
@@ -220,8 +274,9 @@ TEST(SpaceBrute, TheBestListIsWhatAMachineNeeds) {
   int64_t budgets = 0, feasible = 0, slower = 0, more = 0;
   const int64_t problems = tmc::test::rounds(800, 2000);
   for (int64_t i = 0; i < problems; ++i) {
-    SpaceProblem w = randomSpaces(random, i % 2);
-    const Problem &p = w.p;
+    // Every fourth with the work of networks, without the loops.
+    const Problem p = i % 4 == 3 ? NetworkProblem(random, int(i / 4 % 3)).w.p
+                                 : randomSpaces(random, i % 2).p;
     int extras = i % 16 < 2 ? 3 : 2;
     const std::vector<Plans::Plan> found = Plans(p, extras).all;
     ASSERT_FALSE(found.empty());
@@ -230,7 +285,7 @@ TEST(SpaceBrute, TheBestListIsWhatAMachineNeeds) {
       const Plans::Plan &one = found[random.below(uint32_t(found.size()))];
       std::vector<int64_t> budget = one.peaks;
       budget[0] -= random.below(2);
-      if (random.chance(0.3))
+      if (budget.size() > 1 && random.chance(0.3))
         budget[1] = -1;
       std::optional<int64_t> best, any;
       for (const Plans::Plan &f : found) {
