@@ -3,7 +3,6 @@
 #include "compiler/planning/driver/FreeOrder.h"
 #include "compiler/planning/driver/HostRoom.h"
 #include "compiler/planning/driver/MovesAmounts.h"
-#include "compiler/planning/driver/NetworkSearch.h"
 #include "compiler/planning/driver/OfferPlan.h"
 #include "compiler/planning/driver/RefineKnobs.h"
 #include "compiler/planning/driver/TakeLess.h"
@@ -489,10 +488,7 @@ private:
 } // namespace
 
 absl::StatusOr<Plan>
-tmc::planning::solveMoves(const Problem &problem, const SolveOptions &options,
-                          std::vector<MovedPlan> *smaller) {
-  if (hasNetwork(problem))
-    return solveNetwork(problem, options, smaller);
-  std::vector<MovedPlan> unused;
-  return MovesSearch(problem, options, smaller ? *smaller : unused).run();
+tmc::planning::searchMoves(const Problem &problem, const SolveOptions &options,
+                           std::vector<MovedPlan> &smaller) {
+  return MovesSearch(problem, options, smaller).run();
 }
