@@ -22,7 +22,7 @@ namespace {
 
 /// Counts are of type int. A longer piece travels in parts of this length.
 constexpr int64_t kMostPartBytes = int64_t(1) << 30;
-/// Of all messages: the ranks of a group send one at a time.
+/// All messages have one tag: between two ranks they arrive in their order.
 constexpr int kTag = 7;
 
 Status check(const char *call, int code) {
