@@ -36,8 +36,8 @@ struct AssemblySettings {
   /// In one order on all ranks: fingerprint of the step, mesh, data, seed.
   std::vector<SharedFact> facts;
   double startSeconds = 60; // until all ranks have come
-  /// Where place.host is unknown: gives rank 0's addresses and port to the
-  /// other ranks by another way.
+  /// Gives rank 0's addresses and port to the other ranks, if place.host is
+  /// unknown.
   std::function<Status(std::vector<std::string> &hosts, int &port)>
       shareAddress;
 };

@@ -325,6 +325,7 @@ Status Control::get(const std::string &name, std::string &bytes) {
 
 Status Control::meet(const std::string &name, int64_t number,
                      int64_t &largest) {
+  rests();
   std::unique_lock lock(mutex_);
   met_.reset();
   if (Status s = ask(FrameWriter(FrameKind::Meet)
@@ -368,6 +369,7 @@ void Control::fail(const Status &status) {
 }
 
 Status Control::finish() {
+  rests();
   {
     std::unique_lock lock(mutex_);
     if (Status s = ask(FrameWriter(FrameKind::Bye).finish()); !s)

@@ -69,23 +69,28 @@ public:
   Control(const Control &) = delete;
   Control &operator=(const Control &) = delete;
 
-  /// Where this rank is, by any threads and without a lock: it computes `entry`
-  /// of step `step`; it is in the network's call `entry`, -1: in none; it isn't
-  /// in a step any more.
+  /// The rank computes `entry` of step `step`, counted from 1. Any thread may
+  /// call this and the next two. They take no lock, and computes() makes a
+  /// system call at a new step alone.
   void computes(int64_t step, int64_t entry);
+  /// The rank is in the network's call `entry`; -1: in none any more.
   void calls(int64_t entry);
+  /// The rank isn't in a step any more: it saves, loads or evaluates, and may
+  /// take any time.
   void rests();
 
   Status put(const std::string &name, const std::string &bytes) override;
   /// Returns the fault if the run ends while it waits.
   Status get(const std::string &name, std::string &bytes) override;
   /// Waits until all ranks have come to the meeting `name`: the ranks meet in
-  /// one order. `largest` is the largest `number` of all ranks.
+  /// one order. `largest` is the largest `number` of all ranks. The rank rests
+  /// meanwhile.
   Status meet(const std::string &name, int64_t number, int64_t &largest);
 
-  /// After a failed call of the network: the reason is mostly another rank, and
-  /// the library's message doesn't name it. Waits for the sentence that
-  /// does (explainSeconds), and otherwise tells `status` to all.
+  /// The reason of a failed call of the network. It is mostly another rank, and
+  /// the library's message `status` doesn't name it. Waits explainSeconds for
+  /// the sentence that does, and else tells `status` to all. Give the result to
+  /// leaveWorld() before you print it: then it is printed once.
   Status explain(const Status &status);
   /// Tells all ranks that this one ends with an error of its own. They end with
   /// the sentence "rank 1 (host b, process 311) ended: " + its message.

@@ -41,7 +41,7 @@ constexpr uint32_t kControlVersion = 1;
 constexpr size_t kGreetingBytes = 8 + 4;
 constexpr size_t kFrameHeaderBytes = 4 + 1;
 
-/// Of a frame's body: before a peer is known, and after it.
+/// Limits on a frame's body, before a peer is known and after it.
 constexpr uint32_t kMostHelloBytes = 16 << 10;
 constexpr uint32_t kMostFrameBytes = 8 << 20;
 
@@ -73,7 +73,7 @@ public:
   uint32_t number32() { return uint32_t(number(4)); }
   uint64_t number64() { return number(8); }
   std::string text();
-  /// Whether everything was there and nothing is left.
+  /// True if everything was there and nothing is left.
   bool isDone() const { return isSound_ && rest_.empty(); }
   bool isSound() const { return isSound_; }
 

@@ -6,7 +6,7 @@
 // kernels, in the order of the ranks. So all libraries give the same bits.
 //
 // A *group* is a list of ranks, which call together. Ranks count from 0 within
-// a group. Of a group of 3, by rank, with pieces of `bytes` bytes:
+// a group. A group of 3 with pieces of `bytes` bytes, by rank:
 //
 //     gather      from        to            exchange   from        to
 //     rank 0      A           A B C         rank 0     a0 a1 a2    a0 b0 c0

@@ -49,7 +49,7 @@ using Lookup = std::function<const char *(const char *name)>;
 /// without a size.
 Status findPlace(const Lookup &lookup, Place &place);
 
-/// Of this process's environment.
+/// Reads it from this process's environment.
 Status findPlace(Place &place);
 
 /// The first host of a list of Slurm: "node07" of "node[07-09,12],gpu1". "":

@@ -196,7 +196,7 @@ Status listenAt(const std::string &host, int &port, Socket &socket) {
 }
 
 void allowDescriptors(int count) {
-  // What a process has open beside them: files, libraries, engines.
+  // A process also has files, libraries and engines open.
   constexpr rlim_t kOthers = 512;
   rlimit limit = {};
   const rlim_t wanted = rlim_t(count) + kOthers;

@@ -66,7 +66,7 @@ std::vector<std::string> hostAddresses();
 
 std::string hostName();
 
-/// Of a clock that only goes forward.
+/// The time of a clock that only goes forward.
 double monotonicSeconds();
 
 } // namespace tmc

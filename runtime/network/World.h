@@ -9,6 +9,7 @@
 //       world.control->calls(entry);         before and after each call:
 //       world.network->exchange(...);        calls(-1)
 //     }                                      a failure goes to explain()
+//     world.control->rests();                the step is over
 //     world.control->meet("save 40", ...);   before a checkpoint is renamed
 //     leaveWorld(world, status);
 //
@@ -56,9 +57,10 @@ Status joinWorld(const WorldSettings &settings, World &world);
 Status joinWorld(const WorldSettings &settings, const Place &place,
                  World &world);
 
-/// Where all is well: waits for all ranks, and closes the network. Else tells
+/// Waits for all ranks and closes the network, if `status` is Ok. Else tells
 /// them the error, and leaves the network as it is, since closing it may wait
-/// for ranks that are gone. Returns `status`, or what went wrong at the end.
+/// for ranks that are gone: the process then ends by _exit(). Returns `status`,
+/// or what went wrong at the end.
 Status leaveWorld(World &world, const Status &status);
 
 } // namespace tmc

@@ -365,9 +365,9 @@ TEST(Control, ARankThatGoesIsNamed) {
       settings.onFault = [&](const Status &s) { fault.set_value(s); };
       std::unique_ptr<Control> control;
       ASSERT_TRUE(Control::start(settings, control));
-      control->computes(41, 7);
       int64_t largest = 0;
       ASSERT_TRUE(control->meet("a", 0, largest));
+      control->computes(41, 7);
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       if (rank == goes)
         return control.reset();
