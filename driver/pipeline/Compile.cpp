@@ -163,7 +163,8 @@ static DependRule dependRule(const Compiled &compiled,
                              const std::vector<std::string> &written) {
   const CompileOptions &options = compiled.candidate->options;
   DependRule rule{options.depfileTargets,
-                  filesOf(installation, compiled.forward->device)};
+                  filesOf(installation, compiled.forward->device,
+                          options.mesh.ranks() > 1)};
   if (rule.targets.empty()) {
     // First the file that is always there and moved into place last.
     rule.targets = {output + "/plan.json"};

@@ -3,6 +3,7 @@
 #include "compiler/emit/Emit.h"
 #include "driver/pipeline/Config.h"
 #include "driver/pipeline/Folder.h"
+#include "driver/pipeline/NetworkCompiler.h"
 #include "driver/pipeline/SystemMemory.h"
 #include "runtime/step/Processor.h"
 
@@ -161,6 +162,19 @@ Finding examineFrontend() {
           ""};
 }
 
+/// The libraries that connect the ranks of a step for several devices.
+void examineNetworks(const Installation &installation, const Workplace &place,
+                     std::vector<Finding> &findings) {
+  for (const NetworkTool &tool :
+       findNetworks(installation, place.file("network")))
+    findings.push_back({tool.missing.empty() ? Finding::Good : Finding::Fact,
+                        "network " + tool.name,
+                        tool.missing.empty()
+                            ? tool.file + " can be compiled, for --devices"
+                            : tool.missing,
+                        ""});
+}
+
 /// Tries to compile a step's first line, and to link the libraries of a step.
 std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
   bool cuda = backend == Backend::Cuda;
@@ -238,6 +252,8 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
   findings.insert(findings.begin(), {tool, runtime});
   if (!cuda)
     findings.push_back(examineProcessor(installation, target));
+  if (!cuda && installation && !place.error)
+    examineNetworks(*installation, place, findings);
   if (cuda && access("/dev/nvidiactl", F_OK))
     findings.push_back({Finding::Fact, "GPU",
                         "none here; steps are compiled, and run elsewhere",

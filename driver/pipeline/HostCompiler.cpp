@@ -436,10 +436,16 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
 }
 
 std::vector<std::string> tmc::filesOf(const Installation &installation,
-                                      const Target &target) {
+                                      const Target &target,
+                                      bool connectsRanks) {
   std::vector<std::string> files = {
       installation.program, installation.runtimeLibrary(target),
       installation.libraryDir + "/libtmc-trainer.a"};
+  if (connectsRanks) {
+    const std::string network = installation.includeDir + "/runtime/network/";
+    files.insert(files.end(), {installation.libraryDir + "/libtmc-network.a",
+                               network + "Mpi.cpp", network + "Gloo.cpp"});
+  }
   for (const std::string &header : runtimeHeaders(installation))
     files.push_back(header);
   llvm::erase_if(

@@ -87,7 +87,7 @@ Expected<void> compileStep(const Installation &installation,
 /// Files that compileStep reads beside `pieces`: tmc, the runtime's libraries
 /// and headers. A change of one of them may change the output.
 std::vector<std::string> filesOf(const Installation &installation,
-                                 const Target &target);
+                                 const Target &target, bool connectsRanks);
 
 } // namespace tmc
 

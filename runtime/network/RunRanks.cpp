@@ -63,9 +63,8 @@ public:
       number += each;
     return Status::ok();
   }
-  Status meet() override {
-    const Status s = world_.network->barrier(kWorld);
-    return s ? s : explain(s);
+  Status agree(int64_t &number) override {
+    return world_.control->meet("agree", number, number);
   }
   void startStep(int64_t step) override {
     step_ = step;

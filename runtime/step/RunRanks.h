@@ -36,8 +36,8 @@ public:
 
   /// The sum of all ranks' numbers, on all ranks.
   virtual Status sum(int64_t &number) = 0;
-  /// Waits until all ranks have come.
-  virtual Status meet() = 0;
+  /// The largest of them, on all ranks.
+  virtual Status agree(int64_t &number) = 0;
   /// A rank that stands still within a step is an error of all; between steps
   /// it may load or save as long as it must.
   virtual void startStep(int64_t step) = 0;

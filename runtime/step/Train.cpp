@@ -224,9 +224,9 @@ struct Trainer {
   }
   /// Sets `stops` if a signal came, to any rank: all end after the same step.
   Status look(bool &stops) const {
-    int64_t count = interrupted;
-    const Status s = addUp(count);
-    stops = count > 0;
+    int64_t seen = interrupted;
+    const Status s = ranks ? ranks->agree(seen) : Status::ok();
+    stops = seen > 0;
     return s;
   }
 
@@ -656,8 +656,13 @@ int main(int count, char **words) {
       const Status done = tuneAlgorithms(arguments);
       return done ? 0 : report(done);
     }
-    if (Status s = trainOnRanks(arguments, command); !s)
-      return report(s);
+    if (Status s = trainOnRanks(arguments, command); !s) {
+      const int code = report(s);
+      // Threads of a network's library may wait for ranks that are gone.
+      if (tmc_step_program()->mesh.ranks() > 1)
+        _exit(code);
+      return code;
+    }
     // The results are saved by now.
     if (std::fflush(stdout) || std::ferror(stdout))
       return report({Code::World, std::string("can't write to standard "
