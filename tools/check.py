@@ -138,7 +138,7 @@ ROOMS = {
     "runtime/kernels": [],
     "runtime/step": ["runtime/kernels", "runtime/tmc.h"],
     # Between processes. A step for one device has nothing of it.
-    "runtime/network": ["runtime/kernels"],
+    "runtime/network": ["runtime/kernels", "runtime/step"],
     "runtime/cpu": ["runtime/kernels", "runtime/step"],
     # Updates on the host beside a card are the cpu backend's.
     "runtime/cuda": ["runtime/kernels", "runtime/step", "runtime/cpu"],

@@ -73,9 +73,8 @@ MoveWork tmc::firstWork(const MoveWork &fitting) {
   MoveWork work = fitting;
   work.largeBytes = MoveWork::kLeastLargeBytes;
   for (auto [engine, pieces] : work.pieces)
-    pieces = engine.kind == EngineKind::Network ? 0
-             : engine.copies                    ? kLeastPieces
-                                                : kLeastPieces / 2;
+    pieces = engine.copies ? kLeastPieces : kLeastPieces / 2;
+  work.pieces[EngineKind::Network] = 0; // There is one device.
   return work;
 }
 

@@ -334,6 +334,27 @@ static tmc::Expected<void> checkKernels(const Target &target) {
       .note("--emit source does without them");
 }
 
+/// The command that links the trainer.
+static std::vector<std::string>
+trainerCommand(const std::string &compiler, const Installation &installation,
+               const Target &target, const std::vector<std::string> &objects,
+               const StepFiles &files) {
+  std::vector<std::string> command = {compiler};
+  command.insert(command.end(), objects.begin(), objects.end());
+  command.insert(
+      command.end(),
+      {"-o", files.trainer, installation.libraryDir + "/libtmc-trainer.a"});
+  // Nothing else names it: trainers of one device have no network.
+  if (files.connectsRanks)
+    command.insert(command.end(),
+                   {"-Wl,--undefined=tmc_open_ranks",
+                    installation.libraryDir + "/libtmc-network.a"});
+  command.push_back(installation.runtimeLibrary(target));
+  const std::vector<std::string> libraries = stepLibraries(target.backend);
+  command.insert(command.end(), libraries.begin(), libraries.end());
+  return command;
+}
+
 tmc::Expected<void> tmc::compileStep(const Installation &installation,
                                      const Target &target,
                                      const std::vector<StepPiece> &pieces,
@@ -412,19 +433,10 @@ tmc::Expected<void> tmc::compileStep(const Installation &installation,
     add({"-Wl,--whole-archive", runtime, "-Wl,--no-whole-archive"});
   add(libraries);
   std::vector<ToolRun> links = {{link, files.library + ".log"}};
-  if (!files.trainer.empty()) {
-    std::vector<std::string> exe = {*compiler};
-    exe.insert(exe.end(), objects.begin(), objects.end());
-    exe.insert(exe.end(), {"-o", files.trainer,
-                           installation.libraryDir + "/libtmc-trainer.a"});
-    // Nothing else names it: trainers of one device have no network.
-    if (files.connectsRanks)
-      exe.insert(exe.end(), {"-Wl,--undefined=tmc_open_ranks",
-                             installation.libraryDir + "/libtmc-network.a"});
-    exe.push_back(runtime);
-    exe.insert(exe.end(), libraries.begin(), libraries.end());
-    links.push_back({exe, files.trainer + ".log"});
-  }
+  if (!files.trainer.empty())
+    links.push_back(
+        {trainerCommand(*compiler, installation, target, objects, files),
+         files.trainer + ".log"});
   TMC_TRY(runTools(links));
   for (const StepPiece &piece : pieces)
     sys::fs::remove(piece.source + ".log");

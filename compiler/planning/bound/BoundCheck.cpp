@@ -39,6 +39,8 @@ static absl::Status checkBorders(const Problem &p, const Certificate &c) {
 }
 
 absl::Status tmc::planning::checkForm(const Problem &p, const Certificate &c) {
+  if (hasLag(p))
+    return refused("a value lags by more than a trip, which no bound knows");
   if (c.denominator < 1)
     return refused("the denominator is ", c.denominator);
   if (absl::Status status = checkBorders(p, c); !status.ok())

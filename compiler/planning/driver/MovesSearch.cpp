@@ -471,8 +471,7 @@ private:
   Plan best;
   absl::Status failure;        // The first error of a choice.
   std::set<UpdateModes> known; // Modes that were tried.
-  UpdateModes bestModes;       // For the best plan; a rule's plan has the plain
-                               // ones.
+  UpdateModes bestModes;       // For the best plan; plain ones for a rule's.
   Knobs bestKnobs = kTwo[1];   // For the best plan of the search itself.
   LoopChoice loops;            // For the choice in evaluation.
   HostRoom host;

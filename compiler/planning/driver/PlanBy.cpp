@@ -170,6 +170,8 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
       alone.without.add(row);
     return solve(problem, alone);
   }
+  if (hasLag(problem))
+    return absl::UnimplementedError("no plans of values that lag (R19)");
   auto start = std::chrono::steady_clock::now();
   if (absl::Status status = check(problem); !status.ok())
     return status;

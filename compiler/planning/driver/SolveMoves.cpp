@@ -37,6 +37,8 @@ static absl::Status searchNearby(const Problem &problem,
 absl::StatusOr<Plan>
 tmc::planning::solveMoves(const Problem &problem, const SolveOptions &options,
                           std::vector<MovedPlan> *smaller) {
+  if (hasLag(problem))
+    return absl::UnimplementedError("no plans of values that lag (R19)");
   if (hasNetwork(problem))
     return solveNetwork(problem, options, smaller);
   std::vector<MovedPlan> unused;

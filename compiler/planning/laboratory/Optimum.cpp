@@ -166,6 +166,9 @@ tmc::planning::planOptimum(const Problem &problem,
     return absl::UnimplementedError(
         absl::StrCat("the optimum is for problems of up to ", kMostNames,
                      " values, not ", problem.values.size()));
+  if (hasLag(problem))
+    return absl::UnimplementedError(
+        "the optimum is for carried values of the trip before (R19)");
   for (const Recipe &r : problem.recipes)
     if (r.busShare > 0)
       return absl::UnimplementedError(

@@ -151,12 +151,13 @@ void parseValue(Line &line, Problem &problem) {
     } else if (line.flag("live-out")) {
       v.liveOut = true;
     } else {
-      more =
-          line.integer("bytes", v.bytes) || line.index("from", v.carriedFrom) ||
-          line.index("initial", v.initial) ||
-          line.index("updates", v.updates) ||
-          (line.hasSpaces &&
-           (line.index("space", v.space) || line.index("form-of", v.formOf)));
+      more = line.integer("bytes", v.bytes) ||
+             line.index("from", v.carriedFrom) ||
+             line.index("initial", v.initial) ||
+             line.index("updates", v.updates) ||
+             (line.hasSpaces &&
+              (line.index("space", v.space) ||
+               line.index("form-of", v.formOf) || line.index("lag", v.lag)));
     }
   }
   v.name = line.name();

@@ -51,6 +51,8 @@ private:
   /// Distinguishes nothing (a first trip's) from a value that isn't made yet.
   std::vector<char> isNothing;
   std::vector<std::vector<ValueId>> carried; // Per segment.
+  const std::vector<int32_t> lags;           // Per segment.
+  std::vector<std::vector<int32_t>> ended;   // `current` after each trip.
 
   // State of the current trip.
   TripTimes clock;
@@ -65,7 +67,8 @@ Layout::Layout(const Problem &problem, const Solution &solution)
     : problem(problem), solution(solution), home(homesOf(problem, solution)),
       current(problem.values.size(), kNone),
       isNothing(problem.values.size(), 0), carried(problem.segments.size()),
-      clock(problem.engines.size()), inFlight(problem.values.size(), kNone) {
+      lags(lagsOf(problem)), clock(problem.engines.size()),
+      inFlight(problem.values.size(), kNone) {
   std::vector<SegmentId> madeIn(problem.values.size(), kNone);
   for (const Instruction &i : problem.instructions)
     for (ValueId v : problem.recipes[i.recipes.front()].writes)
@@ -91,7 +94,8 @@ absl::StatusOr<Timeline> Layout::run() {
     for (int32_t trip = 0; trip < shown; ++trip) {
       beginTrip(s, trip);
       // The middle trip stands for all trips that aren't shown.
-      int64_t times = trip == 1 && shown == 3 ? trips - 2 : 1;
+      const int32_t lag = lags[size_t(s)];
+      int64_t times = trip == lag && shown == 2 * lag + 1 ? trips - 2 * lag : 1;
       if (absl::Status status = layTrip(s, trip, times); !status.ok())
         return status;
     }
@@ -107,6 +111,7 @@ absl::StatusOr<Timeline> Layout::run() {
 
 void Layout::beginSegment(SegmentId s) {
   outside = current;
+  ended.clear();
   const std::vector<Execution> &list = solution.segments[s];
   std::vector<int32_t> startOf;
   doneAt.assign(list.size(), kNone);
@@ -128,18 +133,24 @@ void Layout::beginSegment(SegmentId s) {
 void Layout::beginTrip(SegmentId s, int32_t trip) {
   clock.clear();
   firstMoment = int32_t(timeline.size());
+  if (trip > 0)
+    ended.push_back(current);
   std::vector<int32_t> bindings;
   for (ValueId c : carried[s]) {
-    ValueId from =
-        trip ? problem.values[c].carriedFrom : problem.values[c].initial;
-    bindings.push_back(from == kNone ? kNone : current[from]);
+    const Value &value = problem.values[c];
+    if (trip >= value.lag)
+      bindings.push_back(ended[size_t(trip - value.lag)][value.carriedFrom]);
+    else
+      bindings.push_back(value.initial == kNone ? kNone
+                                                : outside[value.initial]);
   }
   current = outside;
   std::fill(isNothing.begin(), isNothing.end(), 0);
   for (size_t i = 0; i < carried[s].size(); ++i) {
     ValueId c = carried[s][i];
     current[c] = bindings[i];
-    isNothing[c] = trip == 0 && problem.values[c].initial == kNone;
+    isNothing[c] =
+        trip < problem.values[c].lag && problem.values[c].initial == kNone;
   }
 }
 

@@ -51,6 +51,9 @@ constexpr const char *nameOf(ValueClass valueClass) {
 
 enum class ValueKind : uint8_t { Temporary, Persistent, Carried };
 
+/// The most trips that a carried value may lag.
+inline constexpr int32_t kMostLag = 64;
+
 struct Value {
   std::string name; // From the model, for messages.
   int64_t bytes = 0;
@@ -60,8 +63,9 @@ struct Value {
   bool pinned = false;         // Never recomputed, moved or dropped.
   ValueId updates = kNone;     // Persistent: the old version this replaces.
   ValueId carriedFrom = kNone; // Carried: starts as its last instance.
-  /// Carried: its instance in the first trip.
+  /// Carried: its instance in the first trips.
   ValueId initial = kNone;
+  int32_t lag = 1;        // Carried: the trips that it lags behind (R19).
   ValueId formOf = kNone; // The content's main form; kNone: this is it (R9).
   SpaceId space = 0;      // Where its bytes are.
 };

@@ -91,6 +91,7 @@ bool tmc::planning::fitsBudgets(const Problem &problem,
 
 bool tmc::planning::isOneSpace(const Problem &problem) {
   return problem.spaces.size() == 1 && problem.engines.size() == 1 &&
+         !hasLag(problem) &&
          std::all_of(problem.values.begin(), problem.values.end(),
                      [](const Value &v) { return v.formOf == kNone; });
 }
@@ -102,8 +103,30 @@ bool tmc::planning::hasNetwork(const Problem &problem) {
 }
 
 int32_t tmc::planning::shownTrips(const Problem &problem, SegmentId segment) {
-  constexpr int64_t kAllTrips = 3; // First, middle, last.
-  return int32_t(std::min(problem.segments[segment].trips, kAllTrips));
+  // The first ones, one in the middle, the last ones.
+  const int64_t lag = lagsOf(problem)[segment];
+  return int32_t(std::min(problem.segments[segment].trips, 2 * lag + 1));
+}
+
+bool tmc::planning::hasLag(const Problem &problem) {
+  return std::any_of(problem.values.begin(), problem.values.end(),
+                     [](const Value &v) { return v.lag > 1; });
+}
+
+std::vector<int32_t> tmc::planning::lagsOf(const Problem &problem) {
+  std::vector<int32_t> lags(problem.segments.size(), 1);
+  if (!hasLag(problem))
+    return lags;
+  std::vector<SegmentId> madeIn(problem.values.size(), kNone);
+  for (const Instruction &i : problem.instructions)
+    for (ValueId v : problem.recipes[i.recipes.front()].writes)
+      madeIn[problem.contentOf(v)] = i.segment;
+  for (const Value &value : problem.values)
+    if (value.carriedFrom != kNone) {
+      int32_t &most = lags[madeIn[problem.contentOf(value.carriedFrom)]];
+      most = std::max(most, value.lag);
+    }
+  return lags;
 }
 
 std::vector<ValueId> tmc::planning::homesOf(const Problem &problem,

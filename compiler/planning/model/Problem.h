@@ -15,7 +15,7 @@
 // execution that writes it are an *instance* of the value. All of memory
 // follows from the solution by these rules, and nothing else is modelled. R1 to
 // R8 describe a problem with one space and one engine; R9 to R18 add other
-// spaces and the work beside the compute engine:
+// spaces and the work beside the compute engine, R19 pipelines:
 //
 //  R1 A read takes the latest instance: the one of the last execution before
 //     it that writes the value. It is an error if there is none.
@@ -194,7 +194,22 @@
 //     The update writes w'@shard in w@shard's place. While it runs no gather
 //     reads w@shard (R13). A second gather before b would free w before it.
 //
-// R9 to R18 need no deadlock check: every wait points backwards in the list,
+// R19 Lag. A carried value may lag: in trip i it is the instance of trip i - w;
+//     for i < w it is that of `initial`, or nothing. R6 is the case w = 1. An
+//     instance that it carries is alive from its trip to w trips later, so w +
+//     1 of them are in a middle trip. The first w trips, one in the middle and
+//     the last w show every moment.
+//
+//     Example: body x 5 is the forward part f, which makes t of 10 bytes, and
+//     the backward part g of two trips before: it reads c, t with a lag of 2.
+//
+//         trip   0      1      2      3      4
+//         list   f  g   f  g   f  g   f  g   f  g
+//         t      1  1   2  2   3  3   3  2   2  1
+//
+//     The first two g read nothing. In trip 2, g reads the t of trip 0.
+//
+// R9 to R19 need no deadlock check: every wait points backwards in the list,
 // and the lists of all ranks are one list.
 // Memory doesn't depend on durations: it is a function of the list alone.
 //
@@ -310,6 +325,10 @@ bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes,
 bool isOneSpace(const Problem &problem);
 /// Whether the problem has an engine of kind Network.
 bool hasNetwork(const Problem &problem);
+/// Whether a carried value lags by more than one trip (R19).
+bool hasLag(const Problem &problem);
+/// The most trips that a value of each segment lags behind; at least 1.
+std::vector<int32_t> lagsOf(const Problem &problem);
 /// Number of trips of a segment that show every moment.
 int32_t shownTrips(const Problem &problem, SegmentId segment);
 
@@ -376,7 +395,7 @@ int64_t baseCost(const Problem &problem);
 struct Profile {
   struct Moment {
     SegmentId segment = 0;
-    int32_t trip = 0;  // 0, 1 or 2 of the trips shown.
+    int32_t trip = 0;  // Of the trips shown: 0, 1 or 2 without lags.
     int32_t index = 0; // Into the segment's list.
   };
   std::vector<Moment> moments;

@@ -77,6 +77,10 @@ absl::Status Check::checkReferences(const Value &v) const {
     return malformed(
         "value '", v.name,
         "' must be of kind carried exactly if it is carried from another");
+  if (v.lag < 1 || v.lag > kMostLag ||
+      (v.lag > 1 && v.kind != ValueKind::Carried))
+    return malformed("value '", v.name, "' lags by ", v.lag,
+                     " trips; a carried value lags by 1 to ", kMostLag);
   if (v.initial != kNone && v.kind != ValueKind::Carried)
     return malformed("value '", v.name,
                      "' has an initial value, but isn't carried");

@@ -76,6 +76,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
                                                          : " kind=persistent");
     field("from", v.carriedFrom, kNone);
     field("initial", v.initial, kNone);
+    field("lag", v.lag, 1);
     field("updates", v.updates, kNone);
     field("space", v.space, 0);
     field("form-of", v.formOf, kNone);

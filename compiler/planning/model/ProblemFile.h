@@ -18,7 +18,7 @@
 // Instructions stand in the program's order; a recipe without `instruction`
 // only recomputes.
 //
-// `tmc-problem 2` adds R9 to R18. Spaces and engines are numbered as they
+// `tmc-problem 2` adds R9 to R19. Spaces and engines are numbered as they
 // stand, from 0: a file with a host names the device before it, and a file with
 // a copy engine the compute engine. Sizes are bytes, -1 is no budget.
 //
@@ -31,6 +31,7 @@
 //     segment step
 //     value bytes=4096 act
 //     value bytes=4096 space=1 form-of=0 act@host
+//     value bytes=64 kind=carried from=2 lag=3 saved
 //     recipe cost=164 again engine=1 bus=614 reads=0 writes=1 stash act
 //     recipe cost=900 again engine=1 scratch-space=1 workspace=4096 ..
 //

@@ -68,6 +68,9 @@ absl::Status checkForm(const Problem &problem, const Value &form) {
       return malformed("form '", form.name, "' ", what[i],
                        " another content than '", main.name, "'");
   }
+  if (form.lag != main.lag)
+    return malformed("form '", form.name, "' lags by ", form.lag,
+                     " trips, but '", main.name, "' by ", main.lag);
   if (form.updates != kNone && problem.values[form.updates].space != form.space)
     return malformed("form '", form.name, "' updates '",
                      problem.values[form.updates].name,

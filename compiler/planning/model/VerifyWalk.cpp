@@ -58,8 +58,6 @@ public:
   }
 
 private:
-  static constexpr int64_t kUnrolled = 4;
-
   const std::string &nameOf(ValueId v) const { return problem.values[v].name; }
   ValueId mainOf(ValueId v) const {
     ValueId main = problem.values[v].formOf;
@@ -154,30 +152,39 @@ Defect Walk::chooseHomes() {
 Defect Walk::nameSegment(SegmentId s) {
   const Segment &segment = problem.segments[s];
   std::vector<ValueId> carried;
+  int64_t lag = 1; // The most.
   std::vector<char> makes(problem.values.size(), 0);
   for (InstructionId i : segment.instructions)
     for (ValueId w : problem.recipes[problem.instructions[i].recipes[0]].writes)
       makes[mainOf(w)] = 1;
   for (ValueId v = 0; v < ValueId(problem.values.size()); ++v)
     if (ValueId from = problem.values[v].carriedFrom;
-        from != kNone && makes[mainOf(from)])
+        from != kNone && makes[mainOf(from)]) {
       carried.push_back(v);
+      lag = std::max<int64_t>(lag, problem.values[v].lag);
+    }
   std::vector<int32_t> outside = meaning;
-  int64_t trips = std::min(segment.trips, kUnrolled);
+  // One more than shows every moment, as a check of that.
+  const int64_t unrolled = 2 * lag + 2;
+  int64_t trips = std::min(segment.trips, unrolled);
+  std::vector<std::vector<int32_t>> after; // Meanings at the end of each trip.
   for (int64_t trip = 0; trip < trips; ++trip) {
-    std::vector<int32_t> before = meaning;
+    if (trip > 0)
+      after.push_back(meaning);
     meaning = outside;
     for (ValueId c : carried) {
-      ValueId from =
-          trip ? problem.values[c].carriedFrom : problem.values[c].initial;
-      meaning[c] = from == kNone ? kNothing : before[from];
+      const Value &value = problem.values[c];
+      if (trip >= value.lag)
+        meaning[c] = after[size_t(trip - value.lag)][value.carriedFrom];
+      else
+        meaning[c] = value.initial == kNone ? kNothing : outside[value.initial];
     }
     size_t begin = entries.size();
     if (Defect d = nameTrip(s, trip == 0))
       return d;
     Wide time = timeFrom(begin);
-    bool stands = trip == 1 && segment.trips > kUnrolled;
-    measure.makespan += stands ? time * (segment.trips - kUnrolled + 1) : time;
+    bool stands = trip == lag && segment.trips > unrolled;
+    measure.makespan += stands ? time * (segment.trips - unrolled + 1) : time;
   }
   return std::nullopt;
 }

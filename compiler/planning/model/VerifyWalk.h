@@ -1,10 +1,11 @@
 // VerifyWalk.h - the verifier's own count of a plan's bytes and time.
 //
-// The walk shares nothing with the timeline: it unrolls up to four trips, names
-// each version of each value on the way forward, walks back with the set of
-// versions that are needed or held, and times each trip (VerifyTimes.cpp): at
-// each end it asks of the entries behind it which of them may begin. All sums
-// have 128 bits. A defect begins with its rule: "R13: 'adam' overwrites ...".
+// The walk shares nothing with the timeline: it unrolls up to four trips (or
+// two more than twice the largest lag), names each version of each value on the
+// way forward, walks back with the set of versions that are needed or held, and
+// times each trip (VerifyTimes.cpp): at each end it asks of the entries behind
+// it which of them may begin. All sums have 128 bits. A defect begins with its
+// rule: "R13: 'adam' overwrites ...".
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_VERIFYWALK_H
 #define TMC_COMPILER_PLANNING_MODEL_VERIFYWALK_H

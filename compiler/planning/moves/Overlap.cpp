@@ -405,7 +405,7 @@ tmc::planning::overlapNetwork(const Problem &problem, const Solution &solution,
     const Profile::Moment &at = profile->moments[t];
     int64_t &most = live[size_t(at.segment)][size_t(at.index)];
     most = std::max(most, profile->liveBytes[t]);
-    if (at.trip == std::min(1, shownTrips(problem, at.segment) - 1))
+    if (at.trip <= 1) // The second one, if there is one.
       begin[size_t(at.segment)][size_t(at.index)] = timeline->times[t].begin;
   }
   for (size_t s = 0; s < begin.size(); ++s)

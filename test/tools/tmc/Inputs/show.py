@@ -54,7 +54,7 @@ def trace(path, plan):
     print("trace: %d again" % sum("made" in e["args"] for e in launches))
 
 
-LANES = ["compute", "d2h", "h2d", "file-read", "file-write", "host"]
+LANES = ["compute", "d2h", "h2d", "file-read", "file-write", "host", "network"]
 
 
 def lanes(path, plan):
