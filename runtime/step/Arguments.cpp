@@ -93,7 +93,8 @@ constexpr Flag kFlags[] = {
      "                          each direction (an experiment)"},
     {"--network", "mpi|gloo",
      "what moves bytes between the ranks of a step for several\n"
-     "                          devices (default: mpi under mpirun, else gloo)"},
+     "                          devices (default: mpi under mpirun, else "
+     "gloo)"},
     {"--network-timeout", "SECONDS",
      "how long a rank may stand still within a step (default\n"
      "                          120)"},

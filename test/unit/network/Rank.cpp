@@ -18,8 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/Names.h"
 #include "runtime/kernels/Mesh.h"
+#include "runtime/kernels/Names.h"
 #include "runtime/network/World.h"
 
 #include <chrono>
