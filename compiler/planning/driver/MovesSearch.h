@@ -35,11 +35,6 @@
 // (`TakeLess.h`). A plan that is still 1 % above the bound gets a bound
 // with ten times the work.
 //
-// The search is a heuristic. Far from its bound, a little memory more or less
-// decides what it finds, and a larger budget may even give a slower plan. So
-// where the best plan stays 1 % above the bound, it is searched for a budget of
-// the device that is a sixteenth smaller, too (`SolveMoves.cpp`).
-//
 // Last, a small problem whose best plan isn't proved optimal is planned
 // exactly, below the time of that plan, if the caller can (`SolveOptions`).
 //
@@ -65,7 +60,7 @@ absl::StatusOr<Plan> solveMoves(const Problem &problem,
                                 const SolveOptions &options,
                                 std::vector<MovedPlan> *smaller = nullptr);
 
-/// The same from one budget, for problems without networks.
+/// The same of problems without networks.
 absl::StatusOr<Plan> searchMoves(const Problem &problem,
                                  const SolveOptions &options,
                                  std::vector<MovedPlan> &smaller);

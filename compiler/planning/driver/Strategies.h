@@ -64,7 +64,6 @@ enum class Strategy : uint8_t {
   Alone,
   SmallerForms,
   Leaner,
-  Nearby,
 };
 
 struct StrategyRow {
@@ -136,8 +135,6 @@ inline constexpr StrategyRow kStrategies[] = {
      "keeps slower forms with smaller peaks, for packing"},
     {Strategy::Leaner, "leaner", "Moves", kAnySize, 64,
      "takes less beside the device, for 0.05 % of the step"},
-    {Strategy::Nearby, "nearby", "Moves", kAnySize, 1,
-     "far from the bound, searches a smaller budget as well"},
 };
 
 inline constexpr const StrategyRow &rowOf(Strategy strategy) {

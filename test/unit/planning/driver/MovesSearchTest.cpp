@@ -148,39 +148,6 @@ TEST(SpaceSearch, SharesTheHostsMemory) {
   EXPECT_GE(slowed, 2);
 }
 
-/// Where the search is far from its bound, a plan for a little less memory may
-/// be faster than what it finds for all of it.
-TEST(SpaceSearch, NeverLosesToALittleLessMemory) {
-  int64_t gained = 0, searched = 0;
-  for (int64_t layers : {4, 7})
-    for (int percent = 30; percent <= 80; percent += 5) {
-      StepOptions shape;
-      shape.layers = layers;
-      Problem p = generateStep(shape);
-      const int64_t peak = simulate(p, baseSolution(p))->peakBytes;
-      p.spaces[0].budgetBytes = peak * percent / 100;
-      SolveOptions options;
-      options.effort = options.effort.part(32);
-      SolveOptions once = options;
-      once.without.add(Strategy::Nearby);
-      std::vector<MovedPlan> smaller;
-      absl::StatusOr<Plan> plan = solveMoves(p, options, &smaller),
-                           alone = solveMoves(p, once);
-      ASSERT_TRUE(plan.ok() && alone.ok());
-      if (!alone->feasible)
-        continue;
-      ASSERT_TRUE(plan->feasible);
-      expectTrue(p, *plan, smaller);
-      EXPECT_LE(plan->cost, alone->cost) << percent;
-      EXPECT_EQ(plan->certificate.provenCost, alone->certificate.provenCost);
-      gained += plan->cost < alone->cost;
-      searched += plan->stats.tried > alone->stats.tried;
-    }
-  std::printf("  %lld of %lld gained\n", (long long)gained,
-              (long long)searched);
-  EXPECT_GE(gained, 1);
-}
-
 TEST(SpaceSearch, EndsAtAnError) {
   Random random(58);
   int64_t asked = 0;
