@@ -235,11 +235,13 @@ TEST(BatchSplit, PiecesRejoinedAreTheWhole) {
         });
   }
   // An op that is never cut anywhere would be a sure way to be right. Ops whose
-  // results depend on no batch, or on all of it, may refuse.
+  // results depend on no batch, or on all of it, may refuse; ranks exchange
+  // what is whole.
   const std::set<std::string> indivisible = {
       "arith.constant",      "nn.iota",          "nn.batch_norm",
       "nn.batch_norm_grad",  "nn.quantize_both", "nn.quantize_blocks",
-      "nn.batch_statistics", "nn.dequantize"};
+      "nn.batch_statistics", "nn.dequantize",    "nn.sum_over",
+      "nn.exchange",         "nn.gather"};
   for (auto &[name, count] : accepted)
     EXPECT_EQ(count == 0, indivisible.count(name) == 1) << name;
 }

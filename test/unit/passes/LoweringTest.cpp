@@ -40,8 +40,12 @@ const char *const kQuick = "quick effort=1 budget=";
 /// From the forward graph to kernels and views, as the driver does it.
 std::string shapePipeline(uint64_t seed, bool narrow) {
   std::string split;
-  if (seed % 3 == 0)
-    split = "tmc-split{micro-batches=" + std::to_string(2 + seed % 2) + "},";
+  if (seed % 3 == 0) {
+    const bool isDealt = seed % 12 == 0; // To ranks of equal values.
+    split = std::string("tmc-split{") + (isDealt ? "ranks=2 " : "") +
+            "micro-batches=" +
+            std::to_string(isDealt ? 1 + seed / 12 % 2 : 2 + seed % 2) + "},";
+  }
   const char *optimizers[] = {"sgd",
                               "adamw",
                               "adamw(clip=1.0)",
@@ -292,10 +296,12 @@ TEST(Lowering, ChangesNoBit) {
   // (RaiseFilesTest.cpp). Nor has any parameter whole blocks of 4-bit moments:
   // compiled steps are trained with those (test/steps/run.py). No random graph
   // cuts q, k and v from one product, whose gradient is packed: compiled GPT-2s
-  // are (test/golden), and the kernel's test compares bits. No random graph has
+  // are (test/golden), and the kernel's test compares bits. Ranks exchange
+  // pieces of 4,096 numbers at least (test/steps). No random graph has
   // frozen parameters of 4,096 numbers: steps with those have the same bits
   // under all plans (test/steps).
   const std::set<std::string> expanded = {"train.adamw4bit",
+                                          "nn.exchange",
                                           "nn.layer_norm",
                                           "nn.layer_norm_grad",
                                           "nn.rms_norm",
