@@ -76,7 +76,8 @@ public:
   /// Result `index`: zeros of its type until it is written.
   Tensor &out(unsigned index) { return outputs[index]; }
 
-  /// What each of the `ranks` ranks of this one's group has for `mine`.
+  /// The values of all `ranks` ranks of this one's group, in the place of
+  /// `mine`.
   mlir::FailureOr<std::vector<Tensor>> fromRanks(Axis axis, int64_t ranks,
                                                  const Tensor &mine);
   /// The place of this rank on an axis.

@@ -1,7 +1,7 @@
 // Ranks.cpp - ops of the ranks of a mesh, and functions run on all of them.
 
+#include "dialects/nn/Ranks.h"
 #include "compiler/reference/Interpreter.h"
-#include "dialects/nn/NN.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -11,13 +11,6 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 using namespace tmc::reference;
-
-/// The runtime's axis of an op's.
-static tmc::Axis axisOf(nn::Axis axis) {
-  return axis == nn::Axis::Data     ? tmc::Axis::Data
-         : axis == nn::Axis::Tensor ? tmc::Axis::Tensor
-                                    : tmc::Axis::Pipeline;
-}
 
 /// Adds element `from` of `source` to element `to` of `sum`.
 static void add(Tensor &sum, int64_t to, const Tensor &source, int64_t from) {
@@ -30,7 +23,7 @@ static void add(Tensor &sum, int64_t to, const Tensor &source, int64_t from) {
 void tmc::reference::addRanks(OpTable &table) {
   table.add<SumOverOp>([](SumOverOp op, OpCall &call) -> LogicalResult {
     FailureOr<std::vector<Tensor>> all = call.fromRanks(
-        axisOf(op.getAxis()), op.getRanks(), call.in(op.getInput()));
+        runtimeAxis(op.getAxis()), op.getRanks(), call.in(op.getInput()));
     if (failed(all))
       return failure();
     for (const Tensor &each : *all)
@@ -39,7 +32,7 @@ void tmc::reference::addRanks(OpTable &table) {
     return success();
   });
   table.add<ExchangeOp>([](ExchangeOp op, OpCall &call) -> LogicalResult {
-    tmc::Axis axis = axisOf(op.getAxis());
+    tmc::Axis axis = runtimeAxis(op.getAxis());
     FailureOr<std::vector<Tensor>> all =
         call.fromRanks(axis, op.getRanks(), call.in(op.getInput()));
     if (failed(all))
@@ -60,7 +53,7 @@ void tmc::reference::addRanks(OpTable &table) {
   });
   table.add<GatherOp>([](GatherOp op, OpCall &call) -> LogicalResult {
     FailureOr<std::vector<Tensor>> all = call.fromRanks(
-        axisOf(op.getAxis()), op.getRanks(), call.in(op.getInput()));
+        runtimeAxis(op.getAxis()), op.getRanks(), call.in(op.getInput()));
     if (failed(all))
       return failure();
     int64_t at = 0;

@@ -242,7 +242,7 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
                       {"sha256", file->sha256}};
 }
 
-/// The command that made a plan, and the fingerprints.
+/// The ranks along each axis; null: there is one.
 static json::Value meshJson(const Mesh &mesh) {
   if (mesh.ranks() == 1)
     return nullptr;
@@ -252,6 +252,7 @@ static json::Value meshJson(const Mesh &mesh) {
   return sizes;
 }
 
+/// The command that made a plan, and the fingerprints.
 static json::Object madeJson(const Provenance &made) {
   json::Array command;
   // A path may be of other bytes than UTF-8.

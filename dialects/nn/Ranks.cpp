@@ -1,7 +1,8 @@
 // Ranks.cpp - nn.sum_over, nn.exchange, nn.sum_pieces, nn.gather.
 
+#include "dialects/nn/Ranks.h"
+
 #include "dialects/nn/Builders.h"
-#include "dialects/nn/NN.h"
 
 #include "runtime/kernels/Ranks.h"
 
@@ -11,19 +12,6 @@ using namespace tmc::nn;
 
 static constexpr const char *kNoBatch =
     "the ranks exchange it once, for the whole batch";
-
-/// The runtime's name of an axis.
-static tmc::Axis runtimeAxis(nn::Axis axis) {
-  switch (axis) {
-  case nn::Axis::Data:
-    return tmc::Axis::Data;
-  case nn::Axis::Tensor:
-    return tmc::Axis::Tensor;
-  case nn::Axis::Pipeline:
-    return tmc::Axis::Pipeline;
-  }
-  llvm_unreachable("an axis");
-}
 
 static int64_t elements(Value value) {
   return tensorType(value).getNumElements();

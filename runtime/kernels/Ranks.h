@@ -40,17 +40,20 @@ public:
                           int64_t bytes) = 0;
 };
 
+/// The parameters of a kernel that moves pieces between the ranks of a group.
+struct RankPiecesParams {
+  Axis axis;
+  int64_t ranks, bytes; // `bytes`: of a piece.
+  int64_t scratchBytes = 0;
+
+  TMC_FIELDS(axis, ranks, bytes)
+};
+
 /// ins: x, `ranks` pieces of `bytes` bytes. outs: y, of the same size: piece r
 /// is that piece of rank r's x that has the number of this rank.
 class ExchangeRanks : public Kernel {
 public:
-  struct Params {
-    Axis axis;
-    int64_t ranks, bytes;
-    int64_t scratchBytes = 0;
-
-    TMC_FIELDS(axis, ranks, bytes)
-  };
+  using Params = RankPiecesParams;
   static constexpr bool takes(const Params &, Backend backend) {
     return backend == Backend::Cpu;
   }
@@ -62,13 +65,7 @@ public:
 /// r's x.
 class GatherRanks : public Kernel {
 public:
-  struct Params {
-    Axis axis;
-    int64_t ranks, bytes;
-    int64_t scratchBytes = 0;
-
-    TMC_FIELDS(axis, ranks, bytes)
-  };
+  using Params = RankPiecesParams;
   static constexpr bool takes(const Params &, Backend backend) {
     return backend == Backend::Cpu;
   }

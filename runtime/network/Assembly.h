@@ -5,7 +5,7 @@
 //
 //     rank 1 -> rank 0   Hello    rank, ranks, process, host, facts
 //     rank 0 -> rank 1   Welcome  host and process of each rank
-//                        Verdict  the reason why nobody starts
+//                        Verdict  the reason why no rank starts
 //                        Refused  the reason why this process can't take part
 //
 // A stranger that connects is sent away, and the ranks are still waited for.

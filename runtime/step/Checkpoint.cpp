@@ -52,6 +52,7 @@ public:
   void add(const void *data, int64_t bytes) {
     sum_ = std::rotl(sum_, 7) * 0x9e3779b97f4a7c15u ^ checksumOf(data, bytes);
   }
+  uint64_t get() const { return sum_; }
   std::string digits() const {
     char text[kSumDigits + 1];
     std::snprintf(text, sizeof text, "%016llx",
@@ -671,6 +672,23 @@ Status Step::resume(const std::string &directory, const std::string &beside,
   }
   options_.seed = seed;
   return finishValues();
+}
+
+Status sampleValues(const Step &step, uint64_t &sum) {
+  const StepProgram &program = step.program();
+  FileSum all;
+  for (int64_t i = 0; i < program.tensorCount; ++i) {
+    const TensorInfo &info = program.tensors[i];
+    if (info.role != Role::Param && info.role != Role::State &&
+        info.role != Role::Moment)
+      continue;
+    std::string digits;
+    if (Status s = sampleSum(step.homes(), info, digits); !s)
+      return s;
+    all.add(digits.data(), int64_t(digits.size()));
+  }
+  sum = all.get();
+  return Status::ok();
 }
 
 } // namespace tmc

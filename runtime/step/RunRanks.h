@@ -56,7 +56,7 @@ struct RunRanksSettings {
   std::string folder;     // of the step, with the network's libraries
   std::string network;    // "mpi", "gloo"; "": by the launcher
   double mostSeconds = 0; // that a rank may stand still; 0: the default
-  /// What all ranks must agree on: {"seed", "7"}.
+  /// Facts that must be the same on all ranks: {"seed", "7"}.
   std::vector<std::pair<std::string, std::string>> facts;
   const StepProgram *program = nullptr; // for the names of entries
 };

@@ -203,6 +203,10 @@ Status evaluate(Step &step, double &loss);
 /// lost.
 Status checkValues(const Step &step);
 
+/// A sum of samples of all parameters, states and moments: two steps with
+/// unlike values have the same one only by chance.
+Status sampleValues(const Step &step, uint64_t &sum);
+
 /// The error of an index that a kernel found outside its range.
 Status faultOf(const IndexFault &fault);
 

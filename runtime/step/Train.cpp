@@ -16,9 +16,9 @@
 #include "runtime/step/Json.h"
 #include "runtime/step/KeptCheckpoints.h"
 #include "runtime/step/Processor.h"
-#include "runtime/step/RunRanks.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/TrainLog.h"
+#include "runtime/step/TrainerRanks.h"
 #include "runtime/step/Values.h"
 #include "runtime/step/WeightsRecord.h"
 
@@ -132,7 +132,7 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
 struct Trainer {
   const Arguments &arguments;
   const std::vector<std::string> &command;
-  RunRanks *ranks; // null: one device
+  const TrainerRanks &ranks;
   std::unique_ptr<Step> step = nullptr;
   DataReader data = {}, evaluation = {};
   TrainLog log = {};
@@ -153,12 +153,12 @@ struct Trainer {
     options.device.linkBytesPerSecond = arguments.linkBytesPerSecond;
     options.seed = arguments.seed.value_or(0);
     options.graph = arguments.graph;
-    options.device.peers = ranks ? &ranks->peers() : nullptr;
+    options.device.peers = ranks.peers();
     const StepProgram &program = *tmc_step_program();
     // The data comes first: a mismatch is found at no cost.
     DataOptions dataOptions;
     dataOptions.padding = arguments.padId;
-    const DataInputs inputs = DataInputs::of(program, place());
+    const DataInputs inputs = DataInputs::of(program, ranks.place());
     if (Status s =
             DataReader::create(inputs, arguments.data, data, dataOptions);
         !s)
@@ -176,7 +176,7 @@ struct Trainer {
         return {s.code(), "--eval: " + s.message()};
     }
     if (const std::string warning = data.warning();
-        isFirst() && !warning.empty())
+        ranks.isFirst() && !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     for (const std::string &place :
          {arguments.save, arguments.saveAdapter, arguments.saveBase})
@@ -215,21 +215,6 @@ struct Trainer {
                : log.open(arguments.log, resumes, *step, command);
   }
 
-  bool isFirst() const { return !ranks || ranks->isFirst(); }
-  /// The number of this rank among those that share a batch.
-  int64_t place() const { return ranks ? ranks->peers().place(Axis::Data) : 0; }
-  /// A number of this rank becomes the sum of all ranks' numbers.
-  Status addUp(int64_t &number) const {
-    return ranks ? ranks->sum(number) : Status::ok();
-  }
-  /// Sets `stops` if a signal came, to any rank: all end after the same step.
-  Status look(bool &stops) const {
-    int64_t seen = interrupted;
-    const Status s = ranks ? ranks->agree(seen) : Status::ok();
-    stops = seen > 0;
-    return s;
-  }
-
   /// Checks what --save-weights will write.
   Status checkSaved(const StepProgram &program) const {
     if (Status s = values::checkSaved(program, savedWeights()); !s)
@@ -262,7 +247,7 @@ struct Trainer {
       return s;
     if (place != arguments.resume && !arguments.quiet)
       std::printf("resuming from '%s'\n", visible(place).c_str());
-    if (isFirst() && notes.samples && notes.samples != data.samples())
+    if (ranks.isFirst() && notes.samples && notes.samples != data.samples())
       std::fprintf(stderr,
                    "warning: the checkpoint is of data with %lld samples, and "
                    "this has %lld: its position is of another epoch\n",
@@ -363,16 +348,6 @@ struct Trainer {
     return log.saved(step->steps(), place, secondsSince(start));
   }
 
-  /// Runs a step, in which all ranks wait for each other.
-  template <typename F> Status within(F &&run) {
-    if (!ranks)
-      return run();
-    ranks->startStep(step->steps() + 1);
-    const Status done = run();
-    ranks->endStep();
-    return done ? done : ranks->explain(done);
-  }
-
   /// Gives the next batch of a reader to the step.
   Status feed(DataReader &reader) {
     return reader.next(
@@ -390,7 +365,7 @@ struct Trainer {
     evaluation.setPosition(0);
     bool stops = false;
     for (int64_t i = 0; i < evaluation.stepsPerEpoch(); ++i) {
-      if (Status s = look(stops); !s)
+      if (Status s = ranks.stops(interrupted, stops); !s)
         return s;
       if (stops)
         return Status::ok();
@@ -398,11 +373,13 @@ struct Trainer {
       if (Status s = feed(evaluation); !s)
         return {s.code(), "--eval: " + s.message()};
       int64_t its = evaluation.weight();
-      if (Status s = addUp(its); !s)
+      if (Status s = ranks.addUp(its); !s)
         return s;
       if (its == 0)
         continue; // A mean over no label.
-      if (Status s = within([&] { return evaluate(*step, loss); }); !s)
+      if (Status s = ranks.within(step->steps() + 1,
+                                  [&] { return evaluate(*step, loss); });
+          !s)
         return s;
       sum += loss * double(its);
       weight += its;
@@ -440,9 +417,9 @@ struct Trainer {
     std::string labels;
     if (std::isnan(loss)) { // On all ranks.
       int64_t counted = data.weight();
-      if (Status s = addUp(counted); !s)
+      if (Status s = ranks.addUp(counted); !s)
         return s;
-      if (!ranks || counted == 0)
+      if (!ranks.peers() || counted == 0)
         labels = data.withoutLabels();
     }
     const std::string at = "step " + std::to_string(now) + ": ";
@@ -451,7 +428,7 @@ struct Trainer {
     if (!labels.empty() && !isKept)
       return {Code::BadInput, at + labels + ", and the loss is their mean"};
     constexpr int kMostWarnings = 5;
-    if (++warnings > kMostWarnings || !isFirst())
+    if (++warnings > kMostWarnings || !ranks.isFirst())
       return Status::ok();
     const std::string what = !labels.empty() ? labels
                              : isStill
@@ -477,7 +454,7 @@ struct Trainer {
     int64_t saturations = step->statistics().saturations;
     bool stops = false;
     while (step->steps() < last) {
-      if (Status s = look(stops); !s)
+      if (Status s = ranks.stops(interrupted, stops); !s)
         return s;
       if (stops)
         break;
@@ -487,7 +464,7 @@ struct Trainer {
       if (Status s = feed(data); !s)
         return s;
       double loss = 0;
-      if (Status s = within([&] { return step->run(loss); }); !s)
+      if (Status s = ranks.within(now, [&] { return step->run(loss); }); !s)
         return s;
       const StepStatistics stats = step->statistics();
       const bool isStill =
@@ -553,51 +530,23 @@ struct Trainer {
   }
 };
 
-/// Connects the ranks of a step for several devices; null for one.
-Status openRanks(const Arguments &arguments, std::unique_ptr<RunRanks> &ranks) {
-  const StepProgram &program = *tmc_step_program();
-  if (program.mesh.ranks() == 1)
-    return Status::ok();
-  if (!tmc_open_ranks)
-    return {Code::Usage, "the step is for " +
-                             std::to_string(program.mesh.ranks()) +
-                             " ranks, and this trainer was linked without a "
-                             "network"};
-  RunRanksSettings settings;
-  settings.mesh = program.mesh;
-  settings.folder = ownFolder();
-  settings.network = arguments.network;
-  settings.mostSeconds = arguments.networkTimeout;
-  settings.program = &program;
-  settings.facts = {{"step", stepIdentity()},
-                    {"fingerprint", program.fingerprint},
-                    {"mesh", program.mesh.text()},
-                    {"seed", std::to_string(arguments.seed.value_or(0))}};
-  Status status;
-  tmc_open_ranks(settings, ranks, status);
-  return status;
-}
-
 /// Trains, as one of several ranks or alone.
 Status trainOnRanks(const Arguments &given,
                     const std::vector<std::string> &command) {
-  std::unique_ptr<RunRanks> ranks;
-  if (Status s = openRanks(given, ranks); !s)
+  TrainerRanks ranks;
+  if (Status s = ranks.open(*tmc_step_program(), given, ownFolder()); !s)
     return s;
-  const Arguments arguments =
-      !ranks || ranks->isFirst() ? given : withoutOutput(given);
-  if (ranks && !arguments.quiet)
-    std::printf("%s\n", visible(ranks->description()).c_str());
-  Trainer trainer{arguments, command, ranks.get()};
+  const Arguments arguments = ranks.isFirst() ? given : withoutOutput(given);
+  if (const std::string text = ranks.description();
+      !text.empty() && !arguments.quiet)
+    std::printf("%s\n", visible(text).c_str());
+  Trainer trainer{arguments, command, ranks};
   Status done = trainer.start();
   if (done)
-    done = trainer.train();
-  if (!ranks)
-    return done;
+    done = ranks.checkAlike(*trainer.step, trainer.data);
   if (done)
-    return ranks->finish();
-  ranks->fail(done);
-  return done;
+    done = trainer.train();
+  return ranks.end(done);
 }
 
 /// Measures the step's products in place of training.

@@ -231,6 +231,15 @@ def check_faults(tally, step, data, scratch):
     said = all(re.search(r"error: .*seed", text) for text in texts)
     tally.test("another seed is named before anything runs", "" if code == 2 and said else f"{code}: {texts}")
 
+    code, texts = Ranks([[*train, "--steps=1", f"--lr={rate}"] for rate in ("1e-3", "1e-4")]).wait()
+    said = all(re.search(r"error: .*learning rate.*0\.0001", text) for text in texts)
+    tally.test("another learning rate is named before anything runs", "" if code == 2 and said else f"{code}: {texts}")
+
+    starts = [[flag if not flag.startswith("--init") else f"--init=random:{number}" for flag in train] for number in (1, 2)]
+    code, texts = Ranks([[*start, "--steps=1"] for start in starts]).wait()
+    said = all("the ranks begin with different values" in text for text in texts)
+    tally.test("other values are found before the first step", "" if code == 2 and said else f"{code}: {texts}")
+
     code, texts = Ranks([[*train, "--steps=1"]] * 3).wait()
     said = all("the step is for 2 ranks" in text for text in texts)
     tally.test("a wrong number of ranks is named", "" if code == 2 and said else f"{code}: {texts}")
@@ -249,7 +258,7 @@ def check_faults(tally, step, data, scratch):
     tally.test("a signal to one rank ends all, and saves", f"{code}: {texts}" if code else again.code and again.text)
 
     for how, sign, flags, words in (
-            ("killed", signal.SIGKILL, [], r"rank 1 \(host \S+, process \d+\) is gone in step \d+"),
+            ("killed", signal.SIGKILL, [], r"rank 1 \(host \S+, process \d+\) is gone (in|after) step \d+"),
             ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\)")):
         saved = os.path.join(scratch, how)
         ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20", *flags]] * 2)

@@ -125,7 +125,7 @@ private:
       }
   }
 
-  /// Whether `plan` finds a better plan than the best.
+  /// True if `plan` finds a better plan than the best.
   template <typename Function> bool gains(Function &&plan) {
     const bool had = best.feasible;
     const int64_t before = best.cost;

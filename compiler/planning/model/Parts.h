@@ -67,7 +67,7 @@ struct Value {
   ValueId initial = kNone;
   int32_t lag = 1;        // Carried: the trips that it lags behind (R19).
   ValueId formOf = kNone; // The content's main form; kNone: this is it (R9).
-  SpaceId space = 0;      // Where its bytes are.
+  SpaceId space = 0;      // It holds its bytes.
 };
 
 /// `written` may (or must) take the storage of `read`.

@@ -268,9 +268,9 @@ struct Problem {
   }
   /// Whether the recipe reads one form and writes another of one content.
   bool isCopy(const Recipe &recipe) const;
-  /// Whether the recipe runs on a copy engine, or is a gather: it is no kernel.
+  /// True if the recipe runs on a copy engine, or is a gather: it is no kernel.
   bool isMove(const Recipe &recipe) const;
-  /// Whether the recipe runs on an engine of kind Network (R18).
+  /// True if the recipe runs on an engine of kind Network (R18).
   bool isOnNetwork(const Recipe &recipe) const {
     return engines[recipe.engine].kind == EngineKind::Network;
   }
@@ -323,9 +323,9 @@ bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes,
 /// Whether R1 to R8 describe all of the problem: one space, one engine, one
 /// form of each content.
 bool isOneSpace(const Problem &problem);
-/// Whether the problem has an engine of kind Network.
+/// True if the problem has an engine of kind Network.
 bool hasNetwork(const Problem &problem);
-/// Whether a carried value lags by more than one trip (R19).
+/// True if a carried value lags by more than one trip (R19).
 bool hasLag(const Problem &problem);
 /// The most trips that a value of each segment lags behind; at least 1.
 std::vector<int32_t> lagsOf(const Problem &problem);
@@ -395,7 +395,7 @@ int64_t baseCost(const Problem &problem);
 struct Profile {
   struct Moment {
     SegmentId segment = 0;
-    int32_t trip = 0;  // Of the trips shown: 0, 1 or 2 without lags.
+    int32_t trip = 0;  // Among those shown: 0 to 2 without lags.
     int32_t index = 0; // Into the segment's list.
   };
   std::vector<Moment> moments;

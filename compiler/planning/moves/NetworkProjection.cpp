@@ -47,7 +47,7 @@ private:
   bool isPersistent(ValueId v) const {
     return whole.values[whole.contentOf(v)].kind == ValueKind::Persistent;
   }
-  /// Whether the family of v is at home, or has its content's main form.
+  /// True if the family of v is at home, or has its content's main form.
   bool isOwn(ValueId v) const {
     return family[v] == family[home[whole.contentOf(v)]];
   }

@@ -74,7 +74,7 @@ private:
   const Recipe &recipeOf(const Work &w) const { return recipeOf(w.start); }
   bool isHome(ValueId v) const { return home[problem.contentOf(v)] == v; }
 
-  /// Whether `later` may not begin before `w` is done: it writes an operand or
+  /// True if `later` may not begin before `w` is done: it writes an operand or
   /// takes its storage.
   bool disturbs(const Recipe &later, const Recipe &w) const {
     auto touches = [&](ValueId v) {
@@ -129,7 +129,7 @@ private:
     return true;
   }
 
-  /// Whether the work reads a result of the other.
+  /// True if the work reads a result of the other.
   bool readsOf(const Work &w, const Work &other) const {
     const Recipe &r = recipeOf(w), &made = recipeOf(other);
     return std::any_of(r.reads.begin(), r.reads.end(),
@@ -319,7 +319,7 @@ private:
   const Recipe &recipeOf(InstructionId i) const {
     return problem.recipes[problem.instructions[i].recipes.front()];
   }
-  /// Whether `r` stands behind `waits`: it reads a result, or an operand that
+  /// True if `r` stands behind `waits`: it reads a result, or an operand that
   /// `waits` takes, or changes what `waits` reads or makes.
   bool needs(const Recipe &r, const Recipe &waits) const {
     auto isOf = [&](ValueId v, const std::vector<ValueId> &list) {

@@ -83,7 +83,7 @@ TEST(Place, MpirunOfOpenMpi) {
   EXPECT_EQ(place.rank, 3);
   EXPECT_EQ(place.ranks, 4);
   EXPECT_EQ(place.localRank, 1);
-  EXPECT_EQ(place.host, ""); // told by MPI
+  EXPECT_EQ(place.host, ""); // MPI says it
 }
 
 TEST(Place, MpirunWithinAJobOfSlurm) {

@@ -8,7 +8,7 @@
 //     parts     the same, with transfers in parts of odd length
 //     steps     steps without an end, each with a gather; prints its process
 //     stands    the same, but the last rank stands still in step 3
-//     waits     each rank waits for a message that nobody sends
+//     waits     each rank waits for a message that no rank sends
 //     differs   each rank has its own seed
 //     fails     the last rank ends with an error of its own
 //     leaves    the last rank ends in the middle, without a word
