@@ -237,13 +237,5 @@ extern "C" int tmc_network_version() { return tmc::kNetworkVersion; }
 
 extern "C" void tmc_network_open(int version, const tmc::NetworkStart *start,
                                  tmc::Network **network, tmc::Status *status) {
-  using namespace tmc;
-  if (version != kNetworkVersion) {
-    *status = {Code::World, "gloo: another version of the network"};
-    return;
-  }
-  auto made = std::make_unique<GlooNetwork>(*start);
-  *status = made->open();
-  if (*status)
-    *network = made.release();
+  tmc::openLibrary<tmc::GlooNetwork>("gloo", version, *start, network, *status);
 }

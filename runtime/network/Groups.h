@@ -1,17 +1,19 @@
 //===- Groups.h - the list of a network's groups ----------------*- C++ -*-===//
 //
-// For the libraries: which groups exist, and whether a call on one is right.
-// Without a source file, since each library is compiled by itself.
+// For the libraries: the groups that exist, the checks of a call on one, and
+// the function by which a library is opened. All of it is in this header, since
+// each library is compiled by itself.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_NETWORK_GROUPS_H
 #define TMC_RUNTIME_NETWORK_GROUPS_H
 
-#include "runtime/kernels/Status.h"
+#include "runtime/network/Network.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -112,6 +114,22 @@ private:
   const int rank_, ranks_;
   std::vector<Group> groups_;
 };
+
+/// The function tmc_network_open of the library `name`, whose network is a
+/// `Library`.
+template <typename Library>
+void openLibrary(const char *name, int version, const NetworkStart &start,
+                 Network **network, Status &status) {
+  if (version != kNetworkVersion) {
+    status = {Code::World,
+              std::string(name) + ": another version of the network"};
+    return;
+  }
+  auto made = std::make_unique<Library>(start);
+  status = made->open();
+  if (status)
+    *network = made.release();
+}
 
 } // namespace tmc
 

@@ -44,7 +44,8 @@ Status check(const char *call, int code) {
 class MpiNetwork final : public Network {
 public:
   explicit MpiNetwork(const NetworkStart &start)
-      : part_(start.mostPartBytes > 0
+      : rank_(start.rank), ranks_(start.ranks),
+        part_(start.mostPartBytes > 0
                   ? std::min(start.mostPartBytes, kMostPartBytes)
                   : kMostPartBytes),
         groups_(start.rank, start.ranks) {}
@@ -58,7 +59,7 @@ public:
     (void)MPI_Finalize();
   }
 
-  Status open(int rank, int ranks) {
+  Status open() {
     int isOpen = 0, level = 0;
     if (Status s = check("MPI_Initialized", MPI_Initialized(&isOpen)); !s)
       return s;
@@ -85,12 +86,12 @@ public:
     for (int i = 0; i < all; ++i)
       members[size_t(i)] = i;
     groups_.add(members, world);
-    if (own == rank && all == ranks)
+    if (own == rank_ && all == ranks_)
       return Status::ok();
     return {Code::World,
             "mpi: this process is rank " + std::to_string(own) + " of " +
                 std::to_string(all) + " to MPI, and rank " +
-                std::to_string(rank) + " of " + std::to_string(ranks) +
+                std::to_string(rank_) + " of " + std::to_string(ranks_) +
                 " to its launcher: the library is of another MPI than mpirun"};
   }
 
@@ -263,6 +264,7 @@ private:
     return Status::ok();
   }
 
+  const int rank_, ranks_; // To the launcher.
   const int64_t part_;
   Groups<MPI_Comm> groups_;
   bool isOpen_ = false;
@@ -276,13 +278,5 @@ extern "C" int tmc_network_version() { return tmc::kNetworkVersion; }
 
 extern "C" void tmc_network_open(int version, const tmc::NetworkStart *start,
                                  tmc::Network **network, tmc::Status *status) {
-  using namespace tmc;
-  if (version != kNetworkVersion) {
-    *status = {Code::World, "mpi: another version of the network"};
-    return;
-  }
-  auto made = std::make_unique<MpiNetwork>(*start);
-  *status = made->open(start->rank, start->ranks);
-  if (*status)
-    *network = made.release();
+  tmc::openLibrary<tmc::MpiNetwork>("mpi", version, *start, network, *status);
 }

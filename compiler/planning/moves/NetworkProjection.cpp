@@ -1,5 +1,7 @@
 #include "compiler/planning/moves/NetworkProjection.h"
 
+#include "compiler/planning/moves/ProjectedRecipe.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -11,10 +13,6 @@ using namespace tmc::planning;
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
-bool contains(const std::vector<ValueId> &list, ValueId v) {
-  return std::find(list.begin(), list.end(), v) != list.end();
-}
 
 class Projector {
 public:
@@ -143,39 +141,21 @@ private:
   }
 
   Recipe kernel(const Recipe &r) {
-    Recipe k = r;
-    k.reads.clear(), k.writes.clear(), k.overwrites.clear();
-    for (ValueId v : r.reads)
-      k.reads.push_back(at(v));
-    for (ValueId v : r.writes)
-      k.writes.push_back(at(v));
-    for (const Overwrite &o : r.overwrites)
-      k.overwrites.push_back({at(o.read), at(o.written), o.must});
+    Recipe k = onValues(r, [this](ValueId v) { return at(v); });
     const bool isNetwork = whole.isOnNetwork(r);
     if (isNetwork)
       k.cost = r.recomputable ? priceOf(r) : 0;
     if (isNetwork || whole.spaces.size() == 1)
       for (ValueId w : r.writes)
-        if (isPersistent(w) && isOwn(w))
-          updateInPlace(k, w);
+        if (isPersistent(w) && isOwn(w)) {
+          updateInPlace(result.problem, k, at(w));
+          k.recomputable = false;
+        }
     k.engine = engineOf[r.engine];
     k.instruction = kNone;
     if (segment != kNone)
       k.segment = kNone; // `addInstruction` binds it.
     return k;
-  }
-  /// With one space, every update is in place.
-  void updateInPlace(Recipe &k, ValueId written) {
-    const ValueId old = at(whole.values[written].updates), now = at(written);
-    if (!contains(k.reads, old))
-      k.reads.push_back(old);
-    for (Overwrite &o : k.overwrites)
-      if (o.read == old && o.written == now) {
-        o.must = true;
-        return;
-      }
-    k.overwrites.push_back({old, now, true});
-    k.recomputable = false;
   }
 
   RecipeId gatherOf(ValueId v) const {

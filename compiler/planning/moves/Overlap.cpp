@@ -1,6 +1,7 @@
 #include "compiler/planning/moves/Overlap.h"
 
 #include "compiler/planning/model/Timeline.h"
+#include "compiler/planning/moves/ProjectedRecipe.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,10 +9,6 @@
 using namespace tmc::planning;
 
 namespace {
-
-bool contains(const std::vector<ValueId> &list, ValueId v) {
-  return std::find(list.begin(), list.end(), v) != list.end();
-}
 
 /// One segment's list without the work of networks, and that work. A *place* is
 /// an entry, or the list's end; work starts and ends before a place.

@@ -1,5 +1,7 @@
 #include "compiler/planning/moves/Projection.h"
 
+#include "compiler/planning/moves/ProjectedRecipe.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -41,20 +43,6 @@ std::vector<char> carriedContents(const Problem &problem) {
     if (value.carriedFrom != kNone)
       isCarried[problem.contentOf(value.carriedFrom)] = 1;
   return isCarried;
-}
-
-/// Makes `r`, which writes a new version, write it in the old one's place: with
-/// one space, every update is in place.
-void updateInPlace(const Problem &problem, Recipe &r, ValueId written) {
-  const ValueId old = problem.values[written].updates;
-  if (std::find(r.reads.begin(), r.reads.end(), old) == r.reads.end())
-    r.reads.push_back(old);
-  for (Overwrite &o : r.overwrites)
-    if (o.read == old && o.written == written) {
-      o.must = true;
-      return;
-    }
-  r.overwrites.push_back({old, written, true});
 }
 
 class Projector {
@@ -168,14 +156,7 @@ private:
 
   /// A kernel's recipe without values of other spaces.
   Recipe kernel(const Recipe &r) {
-    Recipe k = r;
-    k.reads.clear(), k.writes.clear(), k.overwrites.clear();
-    for (ValueId v : r.reads)
-      k.reads.push_back(at(v));
-    for (ValueId v : r.writes)
-      k.writes.push_back(at(v));
-    for (const Overwrite &o : r.overwrites)
-      k.overwrites.push_back({at(o.read), at(o.written), o.must});
+    Recipe k = onValues(r, [this](ValueId v) { return at(v); });
     for (ValueId v : r.writes)
       if (isPersistent(v) && isAtHome(v))
         updateInPlace(result.problem, k, at(v));
