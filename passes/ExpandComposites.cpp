@@ -9,6 +9,7 @@
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/nn/Ranks.h"
 #include "dialects/nn/Statistics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -213,11 +214,10 @@ struct ExpandSumOver : OpRewritePattern<SumOverOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SumOverOp op,
                                 PatternRewriter &b) const override {
-    constexpr int64_t kLeastPiece = 4096; // Elements.
     RankedTensorType type = tensorType(op.getInput());
-    const int64_t ranks = op.getRanks(), elements = type.getNumElements();
+    const int64_t ranks = op.getRanks();
     Location loc = op.getLoc();
-    if (elements % ranks || elements / ranks < kLeastPiece) {
+    if (!hasShards(type, ranks)) {
       SmallVector<int64_t> shape(type.getShape());
       shape.insert(shape.begin(), ranks);
       Value all = GatherOp::create(b, loc, type.clone(shape), op.getInput(),

@@ -248,7 +248,7 @@ private:
       if (auto maker = inFlight.find(storageRoot(operand).getDefiningOp());
           maker != inFlight.end())
         makers.push_back(maker->second);
-    EngineKind engine = EngineKind::Host;
+    const EngineKind engine = train::engineOf(op);
     if (auto kernel = dyn_cast<KernelOpInterface>(op)) {
       order.beforeStart(engine, makers, b, op->getLoc());
       lowerLaunch(kernel, b);
@@ -257,9 +257,6 @@ private:
       Value source = memrefOf(op->getOperand(0), b);
       Value target = wholeBuffer(stated.idOf.lookup(op->getResult(0)),
                                  op->getResult(0).getType(), b);
-      engine = copyEngine(mem::spaceOf(tmc::bufferOf(source).getType()),
-                          mem::spaceOf(tmc::bufferOf(target).getType()))
-                   ->kind;
       order.beforeStart(engine, makers, b, op->getLoc());
       auto instance =
           op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
@@ -267,6 +264,8 @@ private:
                           instance ? instance.getInt() : 0);
     }
     inFlight[op] = order.started(engine, b, op->getLoc());
+    if (!train::doneOf(op))
+      lowerDone(op, b);
   }
 
   void lowerDone(Operation *start, OpBuilder &b) {
@@ -307,9 +306,9 @@ private:
         outputs.push_back(
             wholeBuffer(stated.idOf.lookup(result), result.getType(), b));
     }
-    bool onHost = train::isWork(op);
-    KernelCall call =
-        op.getKernel(layouts, onHost ? Backend::Cpu : target.backend);
+    const EngineKind engine = train::engineOf(op);
+    KernelCall call = op.getKernel(
+        layouts, engine == EngineKind::Host ? Backend::Cpu : target.backend);
     bool generated = isa<nn::FusedOp>(op);
     if (generated)
       call.symbol = outline(cast<nn::FusedOp>(op.getOperation()));
@@ -360,13 +359,16 @@ private:
     auto launch = mem::LaunchOp::create(
         b, op.getLoc(), call.symbol, generated, inputs, outputs, scratch,
         b.getArrayAttr(params), call.ins, outOrder, accumulates, accumulated,
-        carried && firstOfSum(op), onHost, nameOf(op),
-        instance ? instance.getInt() : 0, flops,
+        carried && firstOfSum(op),
+        engine == EngineKind::Compute
+            ? mem::EngineAttr()
+            : mem::EngineAttr::get(b.getContext(), engine),
+        nameOf(op), instance ? instance.getInt() : 0, flops,
         cost ? cost.getBytesMoved() : 0, launches,
         call.unalignedProducts ? b.getI64IntegerAttr(*call.unalignedProducts)
                                : IntegerAttr());
     launch.setJoinable(call.isJoinable);
-    if (!onHost)
+    if (engine == EngineKind::Compute)
       order.launched();
   }
 

@@ -688,6 +688,54 @@ def WidenComposites : Pass<"tmc-widen-composites", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
+  let summary = "cut updates, moments and parameters among the ranks";
+  let description = [{
+    For steps of several ranks. A gradient's sum over them becomes an exchange
+    and a sum of this rank's pieces (dialects/nn/Ranks.td), and the norm that of
+    the shards. What then happens to a parameter with at least 4,096 elements for
+    each rank is its `level`, as the stages of ZeRO:
+
+    - 0: each rank gathers the gradient and updates the whole.
+    - 1, 2: a rank keeps its shard of the moments, updates its shard of the
+      parameter, and all gather the new one.
+    - 3: a rank keeps its shard of the parameter, too, which readers gather.
+
+    `train.whole` of an argument that is a shard is the type of the whole. The
+    levels give the same bits. Updates that draw numbers, and Adafactor's, are
+    always whole.
+
+    Before:
+
+    ```mlir
+    train.step @step(%w: tensor<128x128xf32> {...}, %m: tensor<128x128xf32> {...}, ...)
+        attributes {train.ranks = 2 : i64} {
+      %G = nn.sum_over %g over dp of 2 : tensor<128x128xf32>
+      %p, %n, %q = train.sgd %w, %G momentum(%m) lr(%lr) step(%t) {...} : ...
+      train.return %p, %n : tensor<128x128xf32>, tensor<128x128xf32>
+    ```
+
+    After, of level 2:
+
+    ```mlir
+    train.step @step(%w: tensor<128x128xf32> {...},
+                     %m: tensor<8192xf32> {train.whole = tensor<128x128xf32>, ...}, ...)
+        attributes {train.ranks = 2 : i64} {
+      %a = nn.exchange %g over dp of 2 : tensor<128x128xf32>
+      %G = nn.sum_pieces %a : tensor<2x8192xf32>
+      %s = nn.shard_of %w over dp of 2 : tensor<128x128xf32>
+      %p, %n, %q = train.sgd %s, %G momentum(%m) lr(%lr) step(%t) {...} : ...
+      %v = nn.gather %p over dp of 2 : tensor<8192xf32> to tensor<128x128xf32>
+      train.return %v, %n : tensor<128x128xf32>, tensor<8192xf32>
+    ```
+  }];
+  let options = [
+    Option<"level", "level", "int64_t", /*default=*/"2",
+           "0: nothing is cut; 1, 2: moments; 3: parameters, too">,
+  ];
+  let dependentDialects = ["::tmc::nn::NNDialect"];
+}
+
 def ExpandComposites : Pass<"tmc-expand-composites"> {
   let summary = "take norms, softmax and GELU apart";
   let description = [{

@@ -14,6 +14,7 @@
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/MergeCommand.h"
+#include "tools/MeshFlags.h"
 #include "tools/ReportCommand.h"
 #include "tools/VerifyCommand.h"
 
@@ -61,6 +62,13 @@ struct ModelFlags {
   cl::opt<std::string> devices{
       "devices", cl::value_desc("N"),
       cl::desc("ranks that each train on their part of the batch (many.md)"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> parallel{
+      "parallel", cl::value_desc("dp=N,zero=0..3"),
+      cl::desc(
+          "how the ranks share the work, and what each keeps: with zero=0\n"
+          "all of parameters and moments, 1 or 2 a part of the moments,\n"
+          "3 a part of both (many.md)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),
@@ -314,12 +322,7 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
       return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
     options.dims[name.str()] = value;
   }
-  if (!devices.empty() &&
-      (llvm::StringRef(devices).getAsInteger(10, options.mesh.data) ||
-       options.mesh.data < 1 || options.mesh.data > kMostRanks))
-    return Failure::usage("--devices=" + devices +
-                          " isn't a number from 1 to " +
-                          std::to_string(kMostRanks));
+  TMC_TRY(readMesh(devices, parallel, options));
   if (batch.empty())
     return {};
   int64_t count;

@@ -45,7 +45,8 @@ public:
       Operation *made = nullptr;
       if (problem.problem.isMove(recipe))
         made = move(recipe, b);
-      else if (execution.phase == planning::Phase::Start)
+      else if (execution.phase == planning::Phase::Start &&
+               !problem.problem.isOnNetwork(recipe))
         made = runOnHost(recipe, kernel.op, b);
       else if (kernel.op) // Lowering adds the zeros.
         made = execute(kernel, b);
@@ -266,7 +267,7 @@ private:
     else if (isa<train::FetchStartOp>(started))
       train::FetchDoneOp::create(b, loc, started->getResult(0));
     else
-      train::UpdateDoneOp::create(b, loc, started->getResults());
+      train::WorkDoneOp::create(b, loc, started->getResults());
   }
 };
 

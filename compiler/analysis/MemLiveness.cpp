@@ -140,7 +140,8 @@ llvm::DenseMap<int64_t, Operation *> tmc::workOfEvents(mem::ProgramOp program) {
   program.walk([&](mem::RecordOp record) {
     Operation *before = record->getPrevNode();
     auto launch = dyn_cast_or_null<mem::LaunchOp>(before);
-    if (isa_and_nonnull<mem::CopyOp>(before) || (launch && launch.getOnHost()))
+    if (isa_and_nonnull<mem::CopyOp>(before) ||
+        (launch && mem::engineOf(launch) != EngineKind::Compute))
       workOf[record.getEvent()] = before;
   });
   return workOf;

@@ -27,7 +27,8 @@ struct PlanRecord {
   /// space is empty. The classes sum to the device's.
   PerSpace<int64_t> livePeakBytes = PerSpace<int64_t>::all(-1);
   std::array<int64_t, planning::kNumClasses> peakByClass;
-  /// Bytes that each engine copies in a step, and the predicted picoseconds
+  /// Bytes that each engine copies in a step, of the network those that arrive
+  /// and the own ones between them, and the predicted picoseconds
   /// that each is busy; -1: nothing moves.
   PerEngine<int64_t> movedBytes = PerEngine<int64_t>::all(-1);
   PerEngine<int64_t> busyPs = PerEngine<int64_t>::all(-1);

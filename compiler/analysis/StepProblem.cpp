@@ -104,16 +104,13 @@ std::string valueName(OpResult result) {
 
 /// The engine of an op; adds it to the problem if it is the first.
 planning::EngineId engineOf(planning::Problem &problem, Operation *op) {
-  if (!train::isWork(op))
+  const EngineKind kind = train::engineOf(op);
+  if (kind == EngineKind::Compute)
     return 0;
-  auto spaceOf = [](Value value) {
-    return planning::SpaceId(train::spaceOf(value.getType()));
-  };
-  const planning::SpaceId host = problem.hostSpace();
-  return isa<train::StashStartOp, train::FetchStartOp>(op)
-             ? problem.engineBetween(spaceOf(op->getOperand(0)),
-                                     spaceOf(op->getResult(0)))
-             : problem.engineBetween(host, host);
+  if (kind == EngineKind::Network)
+    return problem.networkNamed("dp");
+  return problem.engineBetween(planning::SpaceId(infoOf(kind).reads),
+                               planning::SpaceId(infoOf(kind).writes));
 }
 
 /// "h.3.act@host"
@@ -130,7 +127,10 @@ std::string formName(const planning::Problem &problem, Operation *op,
 /// has values there.
 void addSpaces(planning::Problem &problem, train::StepOp step) {
   bool moves = false;
-  step->walk([&](Operation *op) { moves |= train::isWork(op); });
+  step->walk([&](Operation *op) {
+    const EngineKind engine = train::engineOf(op);
+    moves |= engine != EngineKind::Compute && engine != EngineKind::Network;
+  });
   for (Type type : step.getArgumentTypes())
     moves |= !onDevice(train::spaceOf(type));
   if (!moves)
@@ -288,7 +288,7 @@ private:
       layouts.push_back(layoutOf(operand));
     planning::Recipe recipe;
     recipe.name = nameOf(kernel);
-    bool isOnHost = train::isWork(kernel);
+    const bool isOnHost = train::engineOf(kernel) == EngineKind::Host;
     KernelCall call =
         kernel.getKernel(layouts, isOnHost ? Backend::Cpu : target.backend);
     recipe.engine = engineOf(out.problem, kernel);
@@ -425,7 +425,9 @@ private:
       if (old == kNone || updatedHere.contains(written))
         continue;
       // A copy brings the new value home: the old value lasts until the copy.
-      if (isa<nn::CopyOp>(kernel) && !llvm::is_contained(recipe.reads, old)) {
+      // So does a gather of its shards.
+      if (isa<nn::CopyOp, nn::GatherOp>(kernel) &&
+          !llvm::is_contained(recipe.reads, old)) {
         recipe.reads.push_back(old);
         recipe.overwrites.push_back({old, written, /*must=*/true});
         continue;
@@ -523,8 +525,13 @@ private:
     own.instruction = out.problem.addInstruction(segment, std::move(recipe));
     out.kernelOf.push_back(std::move(priced));
     out.list.segments[segment].push_back(own);
-    if (own.work != kNone)
-      startOf[op] = own;
+    if (own.work == kNone)
+      return;
+    startOf[op] = own;
+    if (train::doneOf(op))
+      return;
+    own.phase = planning::Phase::Done; // Before the plan.
+    out.list.segments[segment].push_back(own);
   }
 
   //===--------------------------------------------------------------------===//

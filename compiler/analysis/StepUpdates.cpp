@@ -37,6 +37,8 @@ bool tmc::mayTakePlace(OpResult made, BlockArgument argument) {
   auto kernel = dyn_cast<KernelOpInterface>(made.getOwner());
   if (!kernel || sizeInBytes(made.getType()) != sizeInBytes(argument.getType()))
     return false;
+  if (isa<nn::GatherOp>(kernel)) // It reads another value.
+    return true;
   auto isIt = [&](unsigned operand) {
     Value read = kernel->getOperand(operand);
     return storageRoot(read) == argument &&

@@ -40,7 +40,7 @@ StepWork workOf(mem::ProgramOp program, Backend backend) {
   if (onCard)
     work.deviceLaunches = work.productBytes = work.unalignedProducts = 0;
   program.walk([&](mem::LaunchOp launch) {
-    if (launch.getOnHost())
+    if (mem::engineOf(launch) != EngineKind::Compute)
       return;
     const int64_t trips = tripsOf(launch);
     const int64_t bytes = launch.getBytes() * trips;

@@ -425,7 +425,7 @@ private:
     std::string what = launch.getCallee().str();
     if (launch.getGenerated())
       what = "Fused<" + what + ">";
-    else if (launch.getOnHost())
+    else if (mem::engineOf(launch) == EngineKind::Host)
       what = "OnHost<" + what + ">";
     what += "{{";
     for (Attribute param : launch.getParams()) {
@@ -440,7 +440,7 @@ private:
     if (name.empty()) {
       name = launch.getGenerated() ? launch.getCallee().str() + "_kernel"
                                    : launch.getCallee().lower();
-      if (launch.getOnHost())
+      if (mem::engineOf(launch) == EngineKind::Host)
         name += "_on_host";
       int64_t number = objectCount[name]++;
       if (!launch.getGenerated() || number > 0)
@@ -535,20 +535,21 @@ private:
     const std::string object = objectFor(launch);
     if (!evaluates)
       kernelOf.push_back(object);
-    bool onHost = launch.getOnHost();
+    const EngineKind engine = mem::engineOf(launch);
     os.indent(2 * depth);
-    if (onHost)
-      os << "q.onHost(" << moment << ", k." << object << ", ";
+    if (engine != EngineKind::Compute)
+      os << "q.beside(" << moment << ", " << literal(engine) << ", k." << object
+         << ", ";
     else
       os << "k." << object << ".run(s, ";
     os << operands(launch);
     if (launch.getAccumulate())
       os << (launch.getFirstWrites() ? ", i > 0" : ", true");
     os << ");\n";
-    if (!onHost)
+    if (engine == EngineKind::Compute)
       printLaunched(os, depth);
     else
-      ++moment;
+      moment += !evaluates;
   }
 
   void printFill(mem::FillOp fill, raw_ostream &os, int depth) {

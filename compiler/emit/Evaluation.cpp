@@ -236,7 +236,8 @@ Evaluation tmc::addEvaluation(ModuleOp module, mem::ProgramOp step) {
   for (Operation *op : slice.kept) {
     auto launch = dyn_cast<mem::LaunchOp>(op);
     if (!findChanged(op, changed) ||
-        (launch && (launch.getJoinable() || launch.getOnHost())))
+        (launch &&
+         (launch.getJoinable() || mem::engineOf(launch) == EngineKind::Host)))
       return fail("the loss needs parameters that the same step has updated");
   }
   // In the program's order, which is that of its table.

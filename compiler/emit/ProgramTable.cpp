@@ -39,11 +39,20 @@ struct Tensor {
   }
   RankedTensorType type() const { return own.type; }
   SpaceKind space() const { return mem::spaceOf(buffer.getMemref().getType()); }
-  /// Bytes from the start of the space's arena.
+  int64_t rows() const {
+    return own.type.getRank() ? std::max<int64_t>(own.type.getDimSize(0), 1)
+                              : 1;
+  }
+  /// Its first element among those of the buffer's tensors.
+  int64_t firstElement() const {
+    return own.firstRow * (own.type.getNumElements() / rows());
+  }
+  /// Bytes from the start of the space's arena; of a shard, its own.
   int64_t offset() const {
-    const int64_t rows =
-        own.type.getRank() ? std::max<int64_t>(own.type.getDimSize(0), 1) : 1;
-    return buffer.getOffset() + own.firstRow * (sizeInBytes(own.type) / rows);
+    return buffer.getOffset() +
+           (has(TrainDialect::kWhole)
+                ? 0
+                : own.firstRow * (sizeInBytes(own.type) / rows()));
   }
 
   const char *runtimeRole() const {
@@ -221,6 +230,10 @@ private:
          << indexOf(tensor.text(TrainDialect::kMaximaOf));
     if (isOverwritten(tensor.buffer))
       os << ",\n     .isOverwritten = true";
+    if (tensor.has(TrainDialect::kWhole))
+      os << ",\n     .shard = "
+         << tensor.buffer.getMemref().getType().getNumElements()
+         << ", .shardFrom = " << tensor.firstElement();
     os << "},\n";
   }
 
@@ -490,18 +503,18 @@ private:
     return found;
   }
 
-  /// The number of events that order the engines, and the file's directory, if
-  /// the step keeps bytes outside the device.
+  /// The number of events that order the engines, and the file's directory; "" if
+  /// compute works alone.
   std::string besideDevice() {
     bool isThere = false;
     for (const SpaceInfo &space : kSpaces)
       isThere |= !onDevice(space.kind) && program.arenaBytesIn(space.kind) > 0;
-    if (!isThere)
-      return "";
     int64_t events = 0;
     program.walk([&](mem::RecordOp record) {
       events = std::max<int64_t>(events, record.getEvent() + 1);
     });
+    if (!isThere && events == 0)
+      return "";
     return "    .fileDirectory = " + cppString(options.fileDirectory) +
            ", .eventCount = " + std::to_string(events) + ",\n";
   }

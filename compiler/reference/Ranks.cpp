@@ -20,6 +20,14 @@ static void add(Tensor &sum, int64_t to, const Tensor &source, int64_t from) {
     sum.ints[to] += source.ints[from];
 }
 
+/// Writes shard `place` of `whole`, of `size` elements, from element `at` of
+/// `to` on. Padding stays zero.
+static void copyShard(Tensor &to, int64_t at, int64_t size, const Tensor &whole,
+                      int64_t place) {
+  for (int64_t i = 0; i < size && place * size + i < whole.size(); ++i)
+    to.set(at + i, whole, place * size + i);
+}
+
 void tmc::reference::addRanks(OpTable &table) {
   table.add<SumOverOp>([](SumOverOp op, OpCall &call) -> LogicalResult {
     FailureOr<std::vector<Tensor>> all = call.fromRanks(
@@ -37,11 +45,9 @@ void tmc::reference::addRanks(OpTable &table) {
         call.fromRanks(axis, op.getRanks(), call.in(op.getInput()));
     if (failed(all))
       return failure();
-    Tensor &out = call.out(0);
-    int64_t piece = out.size() / int64_t(op.getRanks());
+    const int64_t piece = call.out(0).size() / int64_t(op.getRanks());
     for (auto [r, each] : llvm::enumerate(*all))
-      for (int64_t i = 0; i < piece; ++i)
-        out.set(r * piece + i, each, call.placeOn(axis) * piece + i);
+      copyShard(call.out(0), r * piece, piece, each, call.placeOn(axis));
     return success();
   });
   table.add<SumPiecesOp>([](SumPiecesOp op, OpCall &call) {
@@ -56,10 +62,17 @@ void tmc::reference::addRanks(OpTable &table) {
         runtimeAxis(op.getAxis()), op.getRanks(), call.in(op.getInput()));
     if (failed(all))
       return failure();
+    Tensor &out = call.out(0);
     int64_t at = 0;
     for (const Tensor &each : *all)
-      for (int64_t i = 0; i < each.size(); ++i)
-        call.out(0).set(at++, each, i);
+      for (int64_t i = 0; i < each.size() && at < out.size(); ++i)
+        out.set(at++, each, i);
+    return success();
+  });
+  table.add<ShardOfOp>([](ShardOfOp op, OpCall &call) -> LogicalResult {
+    Tensor &out = call.out(0);
+    copyShard(out, 0, out.size(), call.in(op.getInput()),
+              call.placeOn(runtimeAxis(op.getAxis())));
     return success();
   });
 }

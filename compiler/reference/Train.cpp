@@ -51,5 +51,5 @@ void tmc::reference::addTrain(OpTable &table) {
   });
   table.add<StashDoneOp>([](StashDoneOp, OpCall &) { return success(); });
   table.add<FetchDoneOp>([](FetchDoneOp, OpCall &) { return success(); });
-  table.add<UpdateDoneOp>([](UpdateDoneOp, OpCall &) { return success(); });
+  table.add<WorkDoneOp>([](WorkDoneOp, OpCall &) { return success(); });
 }

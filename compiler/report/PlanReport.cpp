@@ -167,7 +167,7 @@ static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
     if (seconds > 0)
       waits[engine.name] = seconds;
   for (auto [engine, bytes] : plan.record.movedBytes)
-    if (engine.copies)
+    if (bytes >= 0)
       moved[engine.name] = bytes;
   spaces["busy_s"] = std::move(busy);
   spaces["host_memory_s"] = plan.hostMemorySeconds() < 0
@@ -242,13 +242,13 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
                       {"sha256", file->sha256}};
 }
 
-/// The ranks along each axis; null: there is one.
-static json::Value meshJson(const Mesh &mesh) {
-  if (mesh.ranks() == 1)
+/// The ranks along each axis, and what each keeps; null: there is one.
+static json::Value meshJson(const PlanFigures &plan) {
+  if (plan.mesh.ranks() == 1)
     return nullptr;
-  json::Object sizes;
+  json::Object sizes{{"zero", plan.shardLevel}};
   for (const Axis axis : {Axis::Data, Axis::Tensor, Axis::Pipeline})
-    sizes[nameOf(axis)] = mesh.size(axis);
+    sizes[nameOf(axis)] = plan.mesh.size(axis);
   return sizes;
 }
 
@@ -320,7 +320,7 @@ std::string tmc::planJson(const Planned &planned) {
           {"smallest_found_stopped_early", plan.smallestStoppedEarly},
           {"impossible_below_bytes", known(plan.record.impossibleBelowBytes)},
           {"precision", precisionJson(planned.trace, plan)},
-          {"mesh", meshJson(plan.mesh)},
+          {"mesh", meshJson(plan)},
           {"micro_batches", plan.microBatches},
           {"loss_chunk",
            plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},

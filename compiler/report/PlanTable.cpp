@@ -185,7 +185,7 @@ static void tellSpaces(Table &table, const PlanFigures &plan,
            percent(100 * seconds / plan.stepSeconds(), "%.0f %%") + ")";
   };
   for (auto [engine, bytes] : plan.record.movedBytes)
-    if (engine.copies && isUsed(engine.reads) && isUsed(engine.writes))
+    if (bytes >= 0 && isUsed(engine.reads) && isUsed(engine.writes))
       table.bytes(engine.work, bytes, busy(engine.kind));
   if (plan.hostUpdates > 0)
     table.row("updates on the host", std::to_string(plan.hostUpdates),
@@ -518,7 +518,8 @@ std::string tmc::planTable(const Planned &planned) {
                              (plan.copies == 1 ? " copy" : " copies")
                        : ""));
   if (plan.mesh.ranks() > 1)
-    table.row("ranks", std::to_string(plan.mesh.ranks()), plan.mesh.text());
+    table.row("ranks", std::to_string(plan.mesh.ranks()),
+              plan.mesh.text() + " zero=" + std::to_string(plan.shardLevel));
   table.row("micro-batches", std::to_string(plan.microBatches));
   if (plan.lossChunk)
     table.row("rows of logits at once", std::to_string(plan.lossChunk));

@@ -113,6 +113,11 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
       }],
       "unsigned", "getAccumulated", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return 0;">,
+    InterfaceMethod<[{
+        True if the kernel is work of the network, beside the device's kernels.
+      }],
+      "bool", "isOnNetwork", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return false;">,
   ];
 }
 

@@ -32,7 +32,7 @@ SpaceKind tmc::mem::spaceOf(Type memref) {
 }
 
 EngineKind tmc::mem::engineOf(LaunchOp launch) {
-  return launch.getOnHost() ? EngineKind::Host : EngineKind::Compute;
+  return launch.getEngine().value_or(EngineKind::Compute);
 }
 
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;

@@ -117,6 +117,8 @@ def Mem_PieceOp : Op<Mem_Dialect, "piece", [Pure]> {
 // Work
 //===----------------------------------------------------------------------===//
 
+def Mem_EngineAttr : Machine_EngineAttr<Mem_Dialect>;
+
 def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
@@ -133,7 +135,7 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     and `bytes` are what one run costs, as the op said. On cuda a run is
     `device_launches` kernels of the device, and if it multiplies matrices, then
     `unaligned_products` of its products have rows that aren't multiples of 16
-    bytes. With `on_host` it is work of the host's engine, on buffers there.
+    bytes. With an `engine`, the host's or the network's, it is work of that.
 
     Runs of a `joinable` kernel that stand side by side can be one launch of the
     device: those from a first one with `joins_next` to the next one without.
@@ -146,7 +148,8 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
                        DenseI64ArrayAttr:$in_order,
                        DenseI64ArrayAttr:$out_order, UnitAttr:$accumulate,
                        DefaultValuedAttr<I64Attr, "0">:$accumulated,
-                       UnitAttr:$first_writes, UnitAttr:$on_host,
+                       UnitAttr:$first_writes,
+                       OptionalAttr<Mem_EngineAttr>:$engine,
                        StrAttr:$op, I64Attr:$instance,
                        DefaultValuedAttr<I64Attr, "0">:$flops,
                        DefaultValuedAttr<I64Attr, "0">:$bytes,
@@ -186,7 +189,7 @@ def Mem_FillOp : Op<Mem_Dialect, "fill", [
 /// Engines run concurrently, each first in, first out. Events order them: a
 /// `record` marks the current position of its engine, and a `wait` holds
 /// another engine until that position is passed. Work is a copy, or a launch on
-/// the host; its own event follows it, and a `done` marks the place in the
+/// another engine than compute; its own event follows it, and a `done` marks the place in the
 /// program where the work must be complete:
 ///
 ///     mem.record 0 on compute               kernels so far
@@ -198,8 +201,6 @@ def Mem_FillOp : Op<Mem_Dialect, "fill", [
 ///     mem.done 1                            %a's bytes may be another's
 ///
 /// A wait refers to the latest record of its event before it.
-def Mem_EngineAttr : Machine_EngineAttr<Mem_Dialect>;
-
 def Mem_CopyOp : Op<Mem_Dialect, "copy", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "bytes from a buffer in one space to a buffer in another";

@@ -1,4 +1,4 @@
-// Ranks.cpp - nn.sum_over, nn.exchange, nn.sum_pieces, nn.gather.
+// Ranks.cpp - nn.sum_over, nn.exchange, nn.sum_pieces, nn.gather, nn.shard_of.
 
 #include "dialects/nn/Ranks.h"
 
@@ -17,9 +17,19 @@ static int64_t elements(Value value) {
   return tensorType(value).getNumElements();
 }
 
-/// The bytes of one of `ranks` pieces of `value`.
-static int64_t pieceBytes(Value value, int64_t ranks) {
-  return sizeInBytes(value.getType()) / ranks;
+int64_t nn::shardElements(int64_t elements, int64_t ranks) {
+  return llvm::divideCeil(llvm::divideCeil(elements, ranks), kShardUnit) *
+         kShardUnit;
+}
+
+bool nn::hasShards(Type tensor, int64_t ranks) {
+  return cast<RankedTensorType>(tensor).getNumElements() >= ranks * kShardUnit;
+}
+
+/// A shard of `value` among `ranks`.
+static RankedTensorType shardType(Value value, int64_t ranks) {
+  return RankedTensorType::get({shardElements(elements(value), ranks)},
+                               tensorType(value).getElementType());
 }
 
 //===----------------------------------------------------------------------===//
@@ -58,18 +68,17 @@ LogicalResult ExchangeOp::inferReturnTypes(MLIRContext *,
                                            std::optional<Location> loc,
                                            Adaptor op,
                                            SmallVectorImpl<Type> &results) {
-  RankedTensorType type = tensorType(op.getInput());
   const int64_t ranks = op.getRanks();
-  if (ranks < 1 || type.getNumElements() % ranks) // C1
-    return emitOptionalError(loc, "exchanges ", ranks, " pieces of ", type);
-  results.push_back(RankedTensorType::get(
-      {ranks, type.getNumElements() / ranks}, type.getElementType()));
+  if (ranks < 1) // C1
+    return emitOptionalError(loc, "exchanges ", ranks, " pieces");
+  RankedTensorType shard = shardType(op.getInput(), ranks);
+  results.push_back(shard.clone({ranks, shard.getDimSize(0)}));
   return success();
 }
 
 int64_t ExchangeOp::getFlops() { return 0; }
 int64_t ExchangeOp::getBytesMoved() {
-  return (getRanks() - 1) * pieceBytes(getInput(), getRanks());
+  return (getRanks() - 1) * sizeInBytes(getInput().getType()) / getRanks();
 }
 
 BatchSplit ExchangeOp::getSplit(ArrayRef<int64_t> batchDims) {
@@ -80,11 +89,13 @@ BatchSplit ExchangeOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 KernelCall ExchangeOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   const int64_t ranks = getRanks();
-  return KernelCall::of<ExchangeRanks>(getContext(),
-                                       {.axis = runtimeAxis(getAxis()),
-                                        .ranks = ranks,
-                                        .bytes = pieceBytes(getInput(), ranks)},
-                                       backend);
+  return KernelCall::of<ExchangeRanks>(
+      getContext(),
+      {.axis = runtimeAxis(getAxis()),
+       .ranks = ranks,
+       .bytes = sizeInBytes(shardType(getInput(), ranks)),
+       .total = sizeInBytes(getInput().getType())},
+      backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -130,7 +141,7 @@ LogicalResult GatherOp::verify() {
   RankedTensorType from = tensorType(getInput()), to = tensorType(getResult());
   const int64_t ranks = getRanks();
   if (ranks < 1 || from.getElementType() != to.getElementType() ||
-      to.getNumElements() != ranks * from.getNumElements()) // C1
+      to.getNumElements() > ranks * from.getNumElements()) // C1
     return emitOpError("gathers ")
            << from << " of " << ranks << " ranks to " << to;
   return success();
@@ -153,6 +164,38 @@ KernelCall GatherOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
       getContext(),
       {.axis = runtimeAxis(getAxis()),
        .ranks = ranks,
-       .bytes = sizeInBytes(getInput().getType())},
+       .bytes = sizeInBytes(getInput().getType()),
+       .total = sizeInBytes(getResult().getType())},
       backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.shard_of
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShardOfOp::inferReturnTypes(MLIRContext *,
+                                          std::optional<Location> loc,
+                                          Adaptor op,
+                                          SmallVectorImpl<Type> &results) {
+  if (int64_t(op.getRanks()) < 1) // C1
+    return emitOptionalError(loc, "takes a shard of ", int64_t(op.getRanks()));
+  results.push_back(shardType(op.getInput(), op.getRanks()));
+  return success();
+}
+
+int64_t ShardOfOp::getFlops() { return 0; }
+
+BatchSplit ShardOfOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] >= 0)
+    return BatchSplit::refuse(kNoBatch);
+  return {{Rejoin::whole()}, ""};
+}
+
+KernelCall ShardOfOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return KernelCall::of<ShardOf>(getContext(),
+                                 {.axis = runtimeAxis(getAxis()),
+                                  .ranks = int64_t(getRanks()),
+                                  .bytes = sizeInBytes(getResult().getType()),
+                                  .total = sizeInBytes(getInput().getType())},
+                                 backend);
 }

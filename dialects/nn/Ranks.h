@@ -16,6 +16,16 @@ constexpr tmc::Axis runtimeAxis(Axis axis) {
   return tmc::Axis(axis);
 }
 
+/// The elements of a shard are a multiple of this number: a page of f32, and
+/// whole blocks of codes.
+constexpr int64_t kShardUnit = 4096;
+
+/// The elements of each rank's shard of a value of `elements`, padding
+/// included.
+int64_t shardElements(int64_t elements, int64_t ranks);
+/// Whether a tensor is large enough to be cut in shards.
+bool hasShards(mlir::Type tensor, int64_t ranks);
+
 } // namespace tmc::nn
 
 #endif // TMC_DIALECTS_NN_RANKS_H

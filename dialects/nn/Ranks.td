@@ -5,6 +5,10 @@
 //
 //     dp   each rank has other samples of the batch
 //
+// A *shard* of a value is one rank's piece of its elements in memory order.
+// Pieces are equal, of whole pages (dialects/nn/Ranks.h): the last of them may
+// be padded with zeros, and the padding never travels.
+//
 // A network library moves bytes, and never adds: its sums depend on sizes,
 // topology and version. So a sum over ranks is an exchange of pieces, a kernel
 // that adds them in the order of the ranks, and a gather. All ranks of a group
@@ -14,9 +18,9 @@
 //
 // is in kernels, if its pieces are worth a message each,
 //
-//     %p = nn.exchange %x over dp of 2 : tensor<4x8xf32>
-//     %s = nn.sum_pieces %p : tensor<2x16xf32>
-//     %y = nn.gather %s over dp of 2 : tensor<16xf32> to tensor<4x8xf32>
+//     %p = nn.exchange %x over dp of 2 : tensor<128x128xf32>
+//     %s = nn.sum_pieces %p : tensor<2x8192xf32>
+//     %y = nn.gather %s over dp of 2 : tensor<8192xf32> to tensor<128x128xf32>
 //
 // and else a gather of the whole, and the same sum:
 //
@@ -55,16 +59,15 @@ def NN_SumOverOp : NN_InferredOp<"sum_over", [Differentiable]> {
 def NN_ExchangeOp : NN_InferredOp<"exchange", [NotDifferentiable, Kernel]> {
   let summary = "each rank's pieces of one number, of all ranks";
   let description = [{
-    The operand's elements, in memory order, are `ranks` pieces of equal size.
-    Row r of the result is the piece of rank r's operand that has the number of
-    this rank.
+    Row r of the result is this rank's shard of rank r's operand.
 
     Constraints:
-    - C1: `ranks` is at least 1 and divides the number of elements.
+    - C1: `ranks` is at least 1.
   }];
   let extraClassDeclaration = [{
     /// Bytes that a rank sends.
     int64_t getBytesMoved();
+    bool isOnNetwork() { return true; }
   }];
   let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
   let results = (outs NN_Tensor:$result);
@@ -91,21 +94,37 @@ def NN_GatherOp : NN_Op<"gather", [NotDifferentiable, Kernel]> {
   let summary = "the values of all ranks, one after another";
   let description = [{
     The result's elements, in memory order, are those of rank 0's operand, then
-    those of rank 1's, and so on.
+    those of rank 1's, and so on. Elements beyond the result are padding.
 
     Constraints:
     - C1: `ranks` is at least 1, and the result has the operand's element type
-      and `ranks` times its elements.
+      and at most `ranks` times its elements.
   }];
   let extraClassDeclaration = [{
     /// Bytes that a rank sends.
     int64_t getBytesMoved();
+    bool isOnNetwork() { return true; }
   }];
   let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
   let results = (outs NN_Tensor:$result);
   let assemblyFormat = [{
     $input `over` $axis `of` $ranks attr-dict
     `:` type($input) `to` type($result)
+  }];
+}
+
+def NN_ShardOfOp : NN_InferredOp<"shard_of", [NotDifferentiable, Kernel]> {
+  let summary = "this rank's shard of a value";
+  let description = [{
+    The result is `nn.exchange`'s row of this rank: nothing travels.
+
+    Constraints:
+    - C1: `ranks` is at least 1.
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` $axis `of` $ranks attr-dict `:` type($input)
   }];
 }
 

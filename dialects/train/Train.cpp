@@ -52,6 +52,8 @@ SmallVector<train::NamedTensor> train::namedTensors(DictionaryAttr attrs,
                                                     ShapedType type) {
   auto name = attrs.getAs<StringAttr>(TrainDialect::kName);
   auto parts = attrs.getAs<ArrayAttr>(TrainDialect::kParts);
+  if (auto whole = attrs.getAs<TypeAttr>(TrainDialect::kWhole))
+    type = cast<ShapedType>(whole.getValue());
   SmallVector<int64_t> shape(type.getShape());
   if (!parts)
     return {{name ? name.str() : "",
@@ -303,25 +305,43 @@ LogicalResult FetchDoneOp::verify() {
   return success();
 }
 
-LogicalResult UpdateDoneOp::verify() {
-  Operation *update =
+LogicalResult WorkDoneOp::verify() {
+  Operation *work =
       getValues().empty() ? nullptr : getValues()[0].getDefiningOp();
-  if (!update || update->getBlock() != (*this)->getBlock() ||
-      !update->hasAttr(TrainDialect::kOnHost) ||
+  if (!isa_and_nonnull<KernelOpInterface>(work) || !isWork(work) ||
+      work->getBlock() != (*this)->getBlock() ||
       llvm::any_of(getValues(), [&](Value value) {
-        return value.getDefiningOp() != update;
+        return value.getDefiningOp() != work;
       })) // C1
-    return emitOpError("ends no update that the host runs in its block");
+    return emitOpError("ends no work of the host or the network in its block");
   return success();
 }
 
 Operation *train::startOf(Operation *done) {
-  return isa<StashDoneOp, FetchDoneOp, UpdateDoneOp>(done)
+  return isa<StashDoneOp, FetchDoneOp, WorkDoneOp>(done)
              ? done->getOperand(0).getDefiningOp()
              : nullptr;
 }
 
+Operation *train::doneOf(Operation *start) {
+  for (Operation *user : start->getUsers())
+    if (startOf(user) == start)
+      return user;
+  return nullptr;
+}
+
+EngineKind train::engineOf(Operation *op) {
+  if (isa<StashStartOp, FetchStartOp>(op))
+    return copyEngine(spaceOf(op->getOperand(0).getType()),
+                      spaceOf(op->getResult(0).getType()))
+        ->kind;
+  if (op->hasAttr(TrainDialect::kOnHost))
+    return EngineKind::Host;
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return kernel && kernel.isOnNetwork() ? EngineKind::Network
+                                        : EngineKind::Compute;
+}
+
 bool train::isWork(Operation *op) {
-  return isa<StashStartOp, FetchStartOp>(op) ||
-         op->hasAttr(TrainDialect::kOnHost);
+  return engineOf(op) != EngineKind::Compute;
 }

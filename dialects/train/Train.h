@@ -79,6 +79,10 @@ SpaceKind spaceOf(mlir::Type tensor);
 mlir::RankedTensorType inSpace(mlir::Type tensor, SpaceKind space);
 /// The op that starts the work that `done` ends; null if `done` ends no work.
 mlir::Operation *startOf(mlir::Operation *done);
+/// The op that ends the work of `start`; null: it ends at once.
+mlir::Operation *doneOf(mlir::Operation *start);
+/// The engine that runs an op of a step.
+EngineKind engineOf(mlir::Operation *op);
 /// Whether `op` starts work beside the device's kernels.
 bool isWork(mlir::Operation *op);
 

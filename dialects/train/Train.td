@@ -72,6 +72,8 @@ def Train_Dialect : Dialect {
     /// On `func.func @forward` after the split pass, and on the step: the ranks
     /// that the batch is dealt to.
     static constexpr ::llvm::StringLiteral kRanks = "train.ranks";
+    /// On an argument of the step that is a rank's shard: the type of the whole.
+    static constexpr ::llvm::StringLiteral kWhole = "train.whole";
     /// On `func.func @forward` after the layout phase: the number of parts in
     /// which rows between wide products are computed.
     static constexpr ::llvm::StringLiteral kTiles = "train.tiles";
@@ -319,14 +321,15 @@ def Train_FetchDoneOp : Train_Done<"fetch_done"> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-def Train_UpdateDoneOp : Train_Done<"update_done"> {
-  let summary = "the end of an update that the host runs";
+def Train_WorkDoneOp : Train_Done<"work_done"> {
+  let summary = "the end of a kernel beside the device's";
   let description = [{
     An update with `train.on_host` is work of the host's engine: it reads and
-    writes host memory, and ends here.
+    writes host memory, and ends here. So are `nn.exchange` and `nn.gather` work
+    of the network. Before the plan they have no end: kernels wait for them.
 
     Constraints:
-    - C1: `values` are results of one op of the same block with `train.on_host`.
+    - C1: `values` are results of one op of the same block, which is such work.
   }];
   let arguments = (ins Variadic<Train_AnyTensor>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";

@@ -191,11 +191,12 @@ private:
       return "host(" + std::to_string(work.update() + i * work.largeBytes) +
              ")";
     };
-    calls << formatv("  q.onHost({0}, k.update, {{{1}, {2}, {3}, {4}, "
-                     "host({5}), host({6})}, {{{1}, {3}, {4}, host({7})}, "
-                     "host({8}));\n",
-                     number, array(0), array(1), array(2), array(3), kRate,
-                     kStep, kSum, work.hostScratch());
+    calls << formatv(
+        "  q.beside({0}, engine(\"host\"), k.update, {{{1}, {2}, {3}, {4}, "
+        "host({5}), host({6})}, {{{1}, {3}, {4}, host({7})}, "
+        "host({8}));\n",
+        number, array(0), array(1), array(2), array(3), kRate, kStep, kSum,
+        work.hostScratch());
   }
 
   void product() {

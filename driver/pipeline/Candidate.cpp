@@ -233,6 +233,7 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
   const CompileOptions &options = candidate.options;
   const Target &device = candidate.forward.device;
   auto build = [&](OpPassManager &pm) {
+    pm.addNestedPass<train::StepOp>(createShard({form.shardLevel}));
     // No CSE from here on: it would merge statistics recomputed in a norm's
     // gradient with those of its forward pass, and keep them alive.
     pm.addPass(createExpandComposites());
@@ -253,6 +254,7 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
   };
   TMC_TRY(runPasses(*form.module, Phase::Shape, build, options, device,
                     candidate.warnings));
+  form.figures.shardLevel = form.shardLevel;
   form.figures.keptCopyBytes = copyBytesIn(*form.module);
   form.figures.loadStagingBytes = loadStagingIn(*form.module);
   form.shaped.clear();
@@ -261,16 +263,43 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
   return {};
 }
 
+/// Begins another form of the step, from the same program.
+static void fork(StepForm &form, StepForm &other) {
+  other.module = form.module->clone();
+  other.figures = form.figures;
+  other.copies = form.copies;
+  other.shardLevel = form.shardLevel;
+}
+
+/// Shapes the programs of a rank that keeps shards of the moments, and of the
+/// parameters as well.
+static Expected<void> shapeShards(Candidate &candidate) {
+  StepForm &form = candidate.form, &other = candidate.other;
+  const std::optional<int64_t> asked = candidate.options.shardLevel;
+  form.shardLevel = asked.value_or(2);
+  if (!asked) {
+    fork(form, other);
+    other.shardLevel = 3;
+  }
+  TMC_TRY(shapeForm(candidate, form));
+  if (other.module)
+    TMC_TRY(shapeForm(candidate, other));
+  if (other.shaped == form.shaped) // All parameters are small.
+    other = {};
+  return {};
+}
+
 /// Shapes the programs of all settings of narrow copies that the flag allows.
 static Expected<void> shape(Candidate &candidate) {
+  if (candidate.options.mesh.ranks() > 1)
+    return shapeShards(candidate);
   StepForm &form = candidate.form, &other = candidate.other;
   const NarrowCopies asked = candidate.options.narrowCopies;
   const bool mayKeep = candidate.forward.device.backend == Backend::Cuda &&
                        asked != NarrowCopies::Cast;
   form.copies = mayKeep ? NarrowCopies::Kept : NarrowCopies::Cast;
   if (mayKeep && asked == NarrowCopies::Auto) {
-    other.module = form.module->clone();
-    other.figures = form.figures;
+    fork(form, other);
     other.copies = NarrowCopies::Cast;
   }
   TMC_TRY(shapeForm(candidate, form));

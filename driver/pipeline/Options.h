@@ -67,6 +67,9 @@ struct CompileOptions {
   std::string algorithms; // A file of measured algorithms; empty: none.
   std::optional<int64_t> batch;
   Mesh mesh; // The ranks of a step for several devices.
+  /// What each rank keeps of moments and parameters: the level of
+  /// passes/Shard.cpp. None: tmc's choice.
+  std::optional<int64_t> shardLevel;
   std::map<std::string, int64_t> dims;
   std::string loss;
   /// Micro-batches, precision (passes/Precision.h), optimizer

@@ -71,7 +71,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
       return found.status();
   }
   form.chosen = form.plans->cheapestWithin(budget);
-  const bool moves = !planning::isOneSpace(problem);
+  const bool moves = problem.spaces.size() > 1;
   const planning::Plan *least = nullptr;
   if (!moves || (!form.chosen && !request.isFittedOtherwise)) {
     absl::StatusOr<const planning::Plan *> smallest = form.plans->smallest();
@@ -92,7 +92,7 @@ choosePlan(StepForm &form, const planning::Problem &problem,
   answer.impossibleBelowBytes = form.plans->impossibleBelowBytes();
   if (form.chosen || !moves)
     planning::recertify(problem, answer, budget);
-  if (form.chosen && !moves)
+  if (form.chosen && planning::isOneSpace(problem))
     planning::proveByCases(problem, answer, budget);
   return answer;
 }
@@ -171,7 +171,7 @@ static void describe(StepForm &form, const PlanRequest &request) {
       auto launch = dyn_cast<mem::LaunchOp>(op);
       plan.launches += launch || isa<mem::FillOp>(op);
       plan.copies += launch && launch.getCallee() == "Copy";
-      plan.hostUpdates += launch && launch.getOnHost();
+      plan.hostUpdates += launch && mem::engineOf(launch) == EngineKind::Host;
       plan.transfers += isa<mem::CopyOp>(op);
     });
   }

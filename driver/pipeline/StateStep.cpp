@@ -104,6 +104,8 @@ Expected<int64_t> tmc::leastInAnyOrder(ModuleOp module,
   if (!stated)
     return std::move(stated.failure());
   planning::Problem &problem = stated->problem;
+  if (planning::hasNetwork(problem))
+    return -1;
   problem.spaces[0].budgetBytes = request.budgets.device();
   absl::StatusOr<planning::AnyOrderCertificate> proof =
       planning::proveAnyOrder(problem);

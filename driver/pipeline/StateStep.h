@@ -59,7 +59,7 @@ Expected<PlanClaims> claimsOf(mlir::ModuleOp module, const PlanRequest &request,
 
 /// No plan of the step in `module`, in any order, takes less within the
 /// request's budget of the device if nothing leaves it. Picoseconds; checked.
-/// `module` stays as it is. Errors: as above.
+/// `module` stays as it is. -1: unknown, of several ranks. Errors: as above.
 Expected<int64_t> leastInAnyOrder(mlir::ModuleOp module,
                                   const PlanRequest &request);
 

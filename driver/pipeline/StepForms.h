@@ -1,9 +1,11 @@
 // StepForms.h - plans of a step that has one form, or two.
 //
-// A form is the program of one setting of --narrow-copies. On GPUs a step in 16
-// bits has two forms with the same bits: its updates keep narrow copies of the
+// A form is the program of one setting of what has no effect on its bits. On
+// GPUs a step in 16 bits has two: its updates keep narrow copies of the
 // parameters, which take two more bytes for each parameter, or the step begins
-// with casts, which take time. Both are planned:
+// with casts, which take time. A step of several ranks has two: a rank keeps
+// its shards of the moments, or those of the parameters as well, which are
+// gathered where they are read. Both are planned:
 //
 //     kept  | plan, lower, place |
 //     cast  | search ............| plan, lower, place |   the faster one
@@ -41,6 +43,7 @@ struct StepForm {
   mlir::OwningOpRef<mlir::ModuleOp> module; // Null: there is no such form.
   std::string shaped;                       // Its text before it is planned.
   NarrowCopies copies = NarrowCopies::Cast; // Its setting: Kept or Cast.
+  int64_t shardLevel = 2;                   // Of several ranks: Shard.cpp.
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.

@@ -151,8 +151,7 @@ public:
       for (Number &number : *numbers)
         if (number.at)
           std::memcpy(&number.bits, number.at, size_t(number.bytes));
-    const Status failure = std::exchange(stream_.failure, Status::ok());
-    return failure ? queues_.takeFault() : failure;
+    return queues_.takeFault();
   }
 
   int64_t highWaterBytes(SpaceKind space) const override {

@@ -18,8 +18,10 @@ Status CpuQueues::start(const QueueNeeds &needs, const DeviceOptions &options,
         options.hostThreads > 0 ? options.hostThreads
                                 : std::max(1, cores - computeThreads));
     hostStream_ = Stream(hostPool_.get());
-    context_.hostStream = &hostStream_;
+    context_.streams[EngineKind::Host] = &hostStream_;
   }
+  context_.streams[EngineKind::Network] = &networkStream_;
+  context_.peers = options.peers;
   for (auto [engine, isNeeded] : needs.engines) {
     if (!isNeeded)
       continue;

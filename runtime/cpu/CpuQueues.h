@@ -19,7 +19,7 @@ namespace tmc {
 class CpuQueues final : public ThreadQueues {
 public:
   explicit CpuQueues(Stream &compute)
-      : ThreadQueues(compute), hostStream_(nullptr) {}
+      : ThreadQueues(compute), hostStream_(nullptr), networkStream_(nullptr) {}
   ~CpuQueues() override { endThreads(); }
 
   Status start(const QueueNeeds &needs, const DeviceOptions &options,
@@ -35,7 +35,7 @@ private:
   };
 
   std::unique_ptr<ThreadPool> hostPool_;
-  Stream hostStream_;
+  Stream hostStream_, networkStream_;
   std::vector<Event> events_;
 };
 

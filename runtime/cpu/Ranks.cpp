@@ -7,6 +7,7 @@
 #include "runtime/step/Device.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace tmc {
@@ -25,6 +26,11 @@ Status checkPeers(const Device &device, Axis axis, int64_t ranks) {
     return {Code::Usage, "the step is for " + wanted + ", and runs on " +
                              std::to_string(device.peers->size(axis))};
   return Status::ok();
+}
+
+/// The bytes of piece `r` that aren't padding.
+int64_t ownBytes(const RankPiecesParams &params, int64_t r) {
+  return std::clamp<int64_t>(params.total - r * params.bytes, 0, params.bytes);
 }
 
 /// The elements that a thread adds at a time.
@@ -79,9 +85,14 @@ Status ExchangeRanks::prepare(Device &device) {
 }
 
 void ExchangeRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
-  if (stream.failure)
-    stream.failure = state_->peers->exchange(params_.axis, result(outs, 0),
-                                             operand(ins, 0), params_.bytes);
+  if (!stream.failure)
+    return;
+  char *to = static_cast<char *>(result(outs, 0));
+  stream.failure = state_->peers->exchange(params_.axis, to, operand(ins, 0),
+                                           params_.bytes, params_.total);
+  const int64_t own = ownBytes(params_, state_->peers->place(params_.axis));
+  for (int64_t r = 0; r < params_.ranks && own < params_.bytes; ++r)
+    std::memset(to + r * params_.bytes + own, 0, size_t(params_.bytes - own));
 }
 
 struct GatherRanks::State {
@@ -98,8 +109,35 @@ Status GatherRanks::prepare(Device &device) {
 
 void GatherRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
   if (stream.failure)
-    stream.failure = state_->peers->gather(params_.axis, result(outs, 0),
-                                           operand(ins, 0), params_.bytes);
+    stream.failure =
+        state_->peers->gather(params_.axis, result(outs, 0), operand(ins, 0),
+                              params_.bytes, params_.total);
+}
+
+struct ShardOf::State {
+  Peers *peers = nullptr;
+};
+ShardOf::ShardOf(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+ShardOf::~ShardOf() = default;
+
+Status ShardOf::prepare(Device &device) {
+  state_->peers = device.peers;
+  return checkPeers(device, params_.axis, params_.ranks);
+}
+
+void ShardOf::run(Stream &stream, In ins, Out outs, void *, bool) {
+  const int64_t place = state_->peers->place(params_.axis);
+  const char *from =
+      static_cast<const char *>(operand(ins, 0)) + place * params_.bytes;
+  char *to = static_cast<char *>(result(outs, 0));
+  const int64_t own = ownBytes(params_, place);
+  eachTile(stream, params_.bytes, [&](int64_t begin, int64_t end) {
+    const int64_t some = std::clamp<int64_t>(own - begin, 0, end - begin);
+    if (some > 0)
+      std::memcpy(to + begin, from + begin, size_t(some));
+    std::memset(to + begin + some, 0, size_t(end - begin - some));
+  });
 }
 
 struct SumPieces::State {};

@@ -114,7 +114,7 @@ Status CudaQueues::start(const QueueNeeds &needs,
     hostPool_ = std::make_unique<ThreadPool>(
         options.hostThreads > 0 ? options.hostThreads : std::max(1, cores - 1));
     hostStream_ = Stream(hostPool_.get());
-    context_.hostStream = &hostStream_;
+    context_.streams[EngineKind::Host] = &hostStream_;
   }
   for (auto [engine, isNeeded] : needs.engines) {
     const EngineKind kind = engine.kind;

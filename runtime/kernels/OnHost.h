@@ -5,7 +5,8 @@
 // and gives it to the host's engine:
 //
 //     OnHost<AdamW> hostadamw_0{{.param = DType::F32, ...}};
-//     q.onHost(41, k.hostadamw_0, {host(0x0), ...}, {host(0x0), ...},
+//     q.beside(41, engine("host"), k.hostadamw_0, {host(0x0), ...}, {host(0x0),
+//     ...},
 //              host(0x9000));
 //
 // The results have the same bits as the backend's own kernel: both compile the

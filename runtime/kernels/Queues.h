@@ -5,7 +5,7 @@
 // each engine is first in, first out.
 //
 // Work of an engine other than compute has two entries in the list: its start
-// (copy, onHost), and the point where it must be done. Between the two, its
+// (copy, beside), and the point where it must be done. Between the two, its
 // operands and results must not be touched. Events order engines:
 //
 //     k.gelu_0.run(q.compute(), {at(0x1000)}, {at(0x9000)}, nullptr);
@@ -46,9 +46,9 @@
 
 namespace tmc {
 
-/// The most operands of one kind of a host kernel: AdamW8bit with an overflow
-/// flag has nine.
-constexpr int kMostHostOperands = 16;
+/// The most operands of one kind of a kernel beside compute's: AdamW8bit with
+/// an overflow flag has nine.
+constexpr int kMostOperandsBeside = 16;
 
 class Queues;
 
@@ -95,11 +95,11 @@ public:
   /// alignment where those have one.
   virtual void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
                     int64_t bytes) = 0;
-  /// A kernel of the cpu backend on operands in the host's arena, run by the
-  /// host engine's threads. The operands are copied into the queue; at most
-  /// kMostHostOperands of a kind.
-  virtual void onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
-                      void *scratch, bool accumulate = false) = 0;
+  /// A kernel of another engine than compute: of the host, run by its threads
+  /// on operands in the host's arena; or of the network. The operands are
+  /// copied into the queue; at most kMostOperandsBeside of a kind.
+  virtual void beside(int64_t launch, EngineKind engine, Kernel &kernel, In ins,
+                      Out outs, void *scratch, bool accumulate = false) = 0;
 
   void record(EngineKind engine, int32_t event) {
     if (observer_)

@@ -31,26 +31,35 @@ public:
   /// This rank comes to an entry of the step's list: it is named if the rank
   /// stands still there.
   virtual void computes(int64_t /*entry*/) {}
+  /// The thread of the network comes to an entry.
+  virtual void calls(int64_t /*entry*/) {}
   /// Rank r's `bytes` bytes go to `to` + r * bytes, on all ranks of the group.
-  virtual Status gather(Axis axis, void *to, const void *from,
-                        int64_t bytes) = 0;
-  /// Piece r of `from` goes to rank r, and piece r of `to` comes from it. A
-  /// piece has `bytes` bytes.
-  virtual Status exchange(Axis axis, void *to, const void *from,
-                          int64_t bytes) = 0;
+  /// Those beyond `to` + total don't.
+  virtual Status gather(Axis axis, void *to, const void *from, int64_t bytes,
+                        int64_t total) = 0;
+  /// Piece r of `from` goes to rank r, and piece r of `to` comes from it.
+  /// Pieces lie `bytes` bytes apart. `from` has `total` bytes: pieces that go
+  /// beyond them are shorter, or empty.
+  virtual Status exchange(Axis axis, void *to, const void *from, int64_t bytes,
+                          int64_t total) = 0;
+  /// The `bytes` bytes of rank `from` of the group, on all its ranks. Between
+  /// steps only.
+  virtual Status share(Axis axis, int from, void *data, int64_t bytes) = 0;
 };
 
-/// The parameters of a kernel that moves pieces between the ranks of a group.
+/// The parameters of a kernel that cuts a value of `total` bytes in pieces of
+/// `bytes` bytes, one for each rank of a group. What a piece has beyond `total`
+/// is padding.
 struct RankPiecesParams {
   Axis axis;
-  int64_t ranks, bytes; // `bytes`: of a piece.
+  int64_t ranks, bytes, total;
   int64_t scratchBytes = 0;
 
-  TMC_FIELDS(axis, ranks, bytes)
+  TMC_FIELDS(axis, ranks, bytes, total)
 };
 
-/// ins: x, `ranks` pieces of `bytes` bytes. outs: y, of the same size: piece r
-/// is that piece of rank r's x that has the number of this rank.
+/// ins: x, `total` bytes. outs: y, `ranks` pieces: piece r is that piece of
+/// rank r's x that has the number of this rank, padded with zeros.
 class ExchangeRanks : public Kernel {
 public:
   using Params = RankPiecesParams;
@@ -61,8 +70,8 @@ public:
   TMC_KERNEL(ExchangeRanks)
 };
 
-/// ins: x, `bytes` bytes. outs: y, `ranks` pieces of that size: piece r is rank
-/// r's x.
+/// ins: x, a piece. outs: y, `total` bytes: piece r is rank r's x, without its
+/// padding.
 class GatherRanks : public Kernel {
 public:
   using Params = RankPiecesParams;
@@ -71,6 +80,18 @@ public:
   }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(GatherRanks)
+};
+
+/// ins: x, `total` bytes. outs: y, the piece of x that has the number of this
+/// rank, padded with zeros. Nothing travels.
+class ShardOf : public Kernel {
+public:
+  using Params = RankPiecesParams;
+  static constexpr bool takes(const Params &, Backend backend) {
+    return backend == Backend::Cpu;
+  }
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(ShardOf)
 };
 
 /// y = ((x[0] + x[1]) + x[2]) + ..., in f32 for narrower floats, rounded once.

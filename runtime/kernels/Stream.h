@@ -33,8 +33,8 @@ public:
   /// step. On cuda the kernels write a word in device memory, which the
   /// device's synchronize() copies here.
   IndexFault fault;
-  /// The first error of a transfer that a cpu kernel waited for; it voids the
-  /// step.
+  /// The error of a transfer that a kernel of the network waited for; it voids
+  /// the step.
   Status failure;
 
 private:

@@ -15,7 +15,9 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wdeprecated"
 #include <gloo/allgather.h>
+#include <gloo/allgatherv.h>
 #include <gloo/alltoall.h>
+#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -24,6 +26,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -127,12 +130,14 @@ public:
     return done;
   }
 
-  Status gather(int number, void *to, const void *from,
-                int64_t bytes) override {
+  Status gather(int number, void *to, const void *from, int64_t bytes,
+                int64_t total) override {
     Group *group = nullptr;
-    if (Status s = groups_.prepare(number, to, from, bytes, group);
+    if (Status s = groups_.prepare(number, to, from, bytes, total, group);
         !s || !group)
       return s;
+    if (!group->isEven(bytes, total))
+      return gatherLengths(*group, to, from, bytes, total);
     return guard("allgather", [&] {
       gloo::AllgatherOptions options(group->handle);
       char *own = static_cast<char *>(to) + group->rank * bytes;
@@ -146,12 +151,14 @@ public:
     });
   }
 
-  Status exchange(int number, void *to, const void *from,
-                  int64_t bytes) override {
+  Status exchange(int number, void *to, const void *from, int64_t bytes,
+                  int64_t total) override {
     Group *group = nullptr;
-    if (Status s = groups_.prepare(number, to, from, bytes, group);
+    if (Status s = groups_.prepare(number, to, from, bytes, total, group);
         !s || !group)
       return s;
+    if (!group->isEven(bytes, total))
+      return exchangeLengths(*group, to, from, bytes, total);
     return guard("alltoall", [&] {
       gloo::AlltoallOptions options(group->handle);
       const size_t all = size_t(bytes) * size_t(group->ranks());
@@ -181,7 +188,8 @@ public:
   Status barrier(int number) override {
     Group *group = nullptr;
     char byte = 0;
-    if (Status s = groups_.prepare(number, &byte, &byte, 1, group);
+    int64_t total = kAllPieces;
+    if (Status s = groups_.prepare(number, &byte, &byte, 1, total, group);
         !s || !group)
       return s;
     return guard("barrier", [&] {
@@ -193,6 +201,50 @@ public:
 
 private:
   using Group = Groups<Context>::Group;
+
+  /// The lengths of all pieces of `total` bytes.
+  static std::vector<int64_t> lengthsOf(const Group &group, int64_t bytes,
+                                        int64_t total) {
+    std::vector<int64_t> lengths;
+    for (int r = 0; r < group.ranks(); ++r)
+      lengths.push_back(Groups<Context>::lengthOf(r, bytes, total));
+    return lengths;
+  }
+
+  /// Gloo puts pieces side by side: only the last ones are shorter.
+  Status gatherLengths(Group &group, void *to, const void *from, int64_t bytes,
+                       int64_t total) {
+    return guard("allgatherv", [&] {
+      const std::vector<int64_t> lengths = lengthsOf(group, bytes, total);
+      const int64_t own = lengths[size_t(group.rank)];
+      char *place = static_cast<char *>(to) + group.rank * bytes;
+      if (from != place && own > 0)
+        std::memcpy(place, from, size_t(own));
+      gloo::AllgathervOptions options(group.handle);
+      options.setOutput(static_cast<char *>(to),
+                        std::vector<size_t>(lengths.begin(), lengths.end()));
+      options.setTimeout(kCallTime);
+      gloo::allgatherv(options);
+    });
+  }
+
+  Status exchangeLengths(Group &group, void *to, const void *from,
+                         int64_t bytes, int64_t total) {
+    return guard("alltoallv", [&] {
+      const std::vector<int64_t> lengths = lengthsOf(group, bytes, total);
+      const int64_t own = lengths[size_t(group.rank)];
+      char *target = static_cast<char *>(to);
+      gloo::AlltoallvOptions options(group.handle);
+      options.setInput(const_cast<char *>(static_cast<const char *>(from)),
+                       lengths);
+      options.setOutput(target,
+                        std::vector<int64_t>(size_t(group.ranks()), own));
+      options.setTimeout(kCallTime);
+      gloo::alltoallv(options);
+      for (int r = group.ranks() - 1; r > 0 && own < bytes; --r)
+        std::memmove(target + r * bytes, target + r * own, size_t(own));
+    });
+  }
 
   template <typename Move>
   Status message(int number, int rank, void *data, int64_t bytes,

@@ -28,7 +28,15 @@ public:
     Handle handle;
 
     int ranks() const { return int(members.size()); }
+    bool isEven(int64_t bytes, int64_t total) const {
+      return total == bytes * ranks();
+    }
   };
+
+  /// The length of piece `r`, of `bytes` bytes at most, of `total`.
+  static int64_t lengthOf(int64_t r, int64_t bytes, int64_t total) {
+    return std::clamp<int64_t>(total - r * bytes, 0, bytes);
+  }
 
   explicit Groups(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
@@ -67,17 +75,26 @@ public:
 
   /// Code::Defect if there is no group of this number, or no such length.
   /// `group` is null where there is nothing to do: no bytes, or this rank
-  /// alone, and then its own `bytes` bytes are in `to`.
+  /// alone, and then its own bytes are in `to`. kAllPieces becomes the number.
   Status prepare(int number, void *to, const void *from, int64_t bytes,
-                 Group *&group) {
+                 int64_t &total, Group *&group) {
     group = nullptr;
-    if (Status s = check(number, bytes); !s || bytes == 0)
+    if (Status s = check(number, bytes); !s)
       return s;
     Group &named = groups_[size_t(number)];
+    const int64_t most = bytes * named.ranks();
+    if (total == kAllPieces)
+      total = most;
+    if (total < 0 || total > most)
+      return {Code::Defect, std::to_string(total) + " bytes aren't " +
+                                std::to_string(named.ranks()) + " pieces of " +
+                                std::to_string(bytes)};
+    if (total == 0)
+      return Status::ok();
     if (named.ranks() > 1)
       group = &named;
     else if (to != from)
-      std::memcpy(to, from, size_t(bytes));
+      std::memcpy(to, from, size_t(total));
     return Status::ok();
   }
 

@@ -20,13 +20,14 @@ public:
     group = groups_.find(members);
     return groups_.check(members);
   }
-  Status gather(int group, void *to, const void *from, int64_t bytes) override {
+  Status gather(int group, void *to, const void *from, int64_t bytes,
+                int64_t total) override {
     Groups<int>::Group *found = nullptr;
-    return groups_.prepare(group, to, from, bytes, found);
+    return groups_.prepare(group, to, from, bytes, total, found);
   }
-  Status exchange(int group, void *to, const void *from,
-                  int64_t bytes) override {
-    return gather(group, to, from, bytes);
+  Status exchange(int group, void *to, const void *from, int64_t bytes,
+                  int64_t total) override {
+    return gather(group, to, from, bytes, total);
   }
   Status send(int group, int rank, const void *, int64_t bytes) override {
     Groups<int>::Group *found = nullptr;
@@ -36,7 +37,7 @@ public:
     return send(group, rank, nullptr, bytes);
   }
   Status barrier(int group) override {
-    return gather(group, nullptr, nullptr, 0);
+    return gather(group, nullptr, nullptr, 0, 0);
   }
 
 private:

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -132,12 +133,18 @@ public:
     return Status::ok();
   }
 
-  Status gather(int number, void *to, const void *from,
-                int64_t bytes) override {
+  Status gather(int number, void *to, const void *from, int64_t bytes,
+                int64_t total) override {
     Group *group = nullptr;
-    if (Status s = groups_.prepare(number, to, from, bytes, group);
+    if (Status s = groups_.prepare(number, to, from, bytes, total, group);
         !s || !group)
       return s;
+    if (!group->isEven(bytes, total))
+      return eachPeer(*group, bytes, [&](int64_t rank, Piece &out, Piece &in) {
+        out = {const_cast<void *>(from), lengthOf(group->rank, bytes, total)};
+        in = {static_cast<char *>(to) + rank * bytes,
+              lengthOf(rank, bytes, total)};
+      });
     const bool isInPlace =
         from == static_cast<char *>(to) + group->rank * bytes;
     return inParts(bytes, [&](int64_t at, int count, MPI_Datatype strided) {
@@ -153,12 +160,19 @@ public:
     });
   }
 
-  Status exchange(int number, void *to, const void *from,
-                  int64_t bytes) override {
+  Status exchange(int number, void *to, const void *from, int64_t bytes,
+                  int64_t total) override {
     Group *group = nullptr;
-    if (Status s = groups_.prepare(number, to, from, bytes, group);
+    if (Status s = groups_.prepare(number, to, from, bytes, total, group);
         !s || !group)
       return s;
+    if (!group->isEven(bytes, total))
+      return eachPeer(*group, bytes, [&](int64_t rank, Piece &out, Piece &in) {
+        char *source = static_cast<char *>(const_cast<void *>(from));
+        out = {source + rank * bytes, lengthOf(rank, bytes, total)};
+        in = {static_cast<char *>(to) + rank * bytes,
+              lengthOf(group->rank, bytes, total)};
+      });
     return inParts(bytes, [&](int64_t at, int, MPI_Datatype strided) {
       MPI_Request request = MPI_REQUEST_NULL;
       const int code = MPI_Ialltoall(static_cast<const char *>(from) + at, 1,
@@ -211,7 +225,8 @@ public:
     Group *group = nullptr;
     // One byte, so that there is something to do where a group has peers.
     char byte = 0;
-    if (Status s = groups_.prepare(number, &byte, &byte, 1, group);
+    int64_t total = kAllPieces;
+    if (Status s = groups_.prepare(number, &byte, &byte, 1, total, group);
         !s || !group)
       return s;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -221,6 +236,49 @@ public:
 
 private:
   using Group = Groups<MPI_Comm>::Group;
+  struct Piece {
+    void *data = nullptr;
+    int64_t bytes = 0;
+  };
+  static int64_t lengthOf(int64_t rank, int64_t bytes, int64_t total) {
+    return Groups<MPI_Comm>::lengthOf(rank, bytes, total);
+  }
+
+  /// Moves pieces of different lengths: `name(rank, out, in)` says what goes to
+  /// a rank, and what comes from it.
+  template <typename Name>
+  Status eachPeer(Group &group, int64_t bytes, const Name &name) {
+    std::vector<MPI_Request> requests;
+    Status done;
+    auto begin = [&](const Piece &piece, int rank, bool isIn) {
+      for (int64_t at = 0; at < piece.bytes && done; at += part_) {
+        char *data = static_cast<char *>(piece.data) + at;
+        const int count = int(std::min(part_, piece.bytes - at));
+        MPI_Request &request = requests.emplace_back(MPI_REQUEST_NULL);
+        done =
+            isIn ? check("MPI_Irecv", MPI_Irecv(data, count, MPI_BYTE, rank,
+                                                kTag, group.handle, &request))
+                 : check("MPI_Isend", MPI_Isend(data, count, MPI_BYTE, rank,
+                                                kTag, group.handle, &request));
+      }
+    };
+    requests.reserve(size_t(2 * group.ranks() * (bytes / part_ + 1)));
+    for (int i = 1; i < group.ranks(); ++i) {
+      Piece out, in;
+      const int rank = (group.rank + i) % group.ranks();
+      name(rank, out, in);
+      begin(in, rank, /*isIn=*/true);
+      begin(out, rank, /*isIn=*/false);
+    }
+    Piece out, in;
+    name(group.rank, out, in);
+    if (in.bytes > 0 && in.data != out.data)
+      std::memcpy(in.data, out.data, size_t(in.bytes));
+    for (MPI_Request &request : requests)
+      if (Status s = finish("MPI_Wait", MPI_SUCCESS, request); !s && done)
+        done = s;
+    return done;
+  }
 
   /// Waits for a request that a call with the result `code` has made. MPI's own
   /// waits take a whole core, which the step's kernels need.

@@ -45,6 +45,9 @@
 
 namespace tmc {
 
+/// A `total` that leaves out no byte of any piece.
+constexpr int64_t kAllPieces = -1;
+
 class Network {
 public:
   virtual ~Network() = default;
@@ -59,15 +62,17 @@ public:
 
   /// The `bytes` bytes of each rank r of the group go to `to` + r * bytes on
   /// all ranks. `from` may be this rank's own place in `to`; otherwise the two
-  /// don't overlap. All ranks give the same `bytes`.
-  virtual Status gather(int group, void *to, const void *from,
-                        int64_t bytes) = 0;
+  /// don't overlap. All ranks give the same `bytes` and `total`: `to` has
+  /// `total` bytes, and what would lie beyond them doesn't travel.
+  virtual Status gather(int group, void *to, const void *from, int64_t bytes,
+                        int64_t total = kAllPieces) = 0;
 
   /// Piece r of `from` goes to rank r of the group, and piece r of `to` comes
   /// from it. A piece has `bytes` bytes, which are the same on all ranks. `to`
-  /// and `from` don't overlap.
-  virtual Status exchange(int group, void *to, const void *from,
-                          int64_t bytes) = 0;
+  /// and `from` don't overlap. `from` has `total` bytes: the last pieces may be
+  /// shorter, or empty. Those of `to` lie `bytes` apart in any case.
+  virtual Status exchange(int group, void *to, const void *from, int64_t bytes,
+                          int64_t total = kAllPieces) = 0;
 
   /// To and from rank `rank` of the group, another one than this. Both sides
   /// give the same `bytes`. Messages between two ranks arrive in their order.

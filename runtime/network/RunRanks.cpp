@@ -81,21 +81,34 @@ public:
   int size(Axis axis) const override { return mesh_.size(axis); }
   int place(Axis axis) const override { return mesh_.place(axis, rank()); }
   void computes(int64_t entry) override {
-    entry_ = entry;
     world_.control->computes(step_, entry);
   }
-  Status gather(Axis axis, void *to, const void *from, int64_t bytes) override {
-    world_.control->calls(entry_);
-    Status s = world_.network->gather(groups_[size_t(axis)], to, from, bytes);
+  void calls(int64_t entry) override { call_ = entry; }
+  Status gather(Axis axis, void *to, const void *from, int64_t bytes,
+                int64_t total) override {
+    world_.control->calls(call_);
+    Status s =
+        world_.network->gather(groups_[size_t(axis)], to, from, bytes, total);
     world_.control->calls(-1);
     return s;
   }
-  Status exchange(Axis axis, void *to, const void *from,
-                  int64_t bytes) override {
-    world_.control->calls(entry_);
-    Status s = world_.network->exchange(groups_[size_t(axis)], to, from, bytes);
+  Status exchange(Axis axis, void *to, const void *from, int64_t bytes,
+                  int64_t total) override {
+    world_.control->calls(call_);
+    Status s =
+        world_.network->exchange(groups_[size_t(axis)], to, from, bytes, total);
     world_.control->calls(-1);
     return s;
+  }
+  Status share(Axis axis, int from, void *data, int64_t bytes) override {
+    const int group = groups_[size_t(axis)], own = place(axis);
+    if (own != from)
+      return world_.network->receive(group, from, data, bytes);
+    for (int rank = 0; rank < size(axis); ++rank)
+      if (rank != own)
+        if (Status s = world_.network->send(group, rank, data, bytes); !s)
+          return s;
+    return Status::ok();
   }
 
 private:
@@ -112,7 +125,8 @@ private:
   const Mesh mesh_;
   World world_;
   int groups_[3] = {};
-  int64_t step_ = 0, entry_ = 0;
+  int64_t step_ = 0;
+  int64_t call_ = 0; // Of the network's thread.
 };
 
 } // namespace

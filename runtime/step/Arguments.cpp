@@ -449,11 +449,9 @@ static Status addConfig(std::vector<std::string> &arguments) {
 Arguments withoutOutput(Arguments arguments) {
   arguments.quiet = true;
   for (std::string *path :
-       {&arguments.save, &arguments.saveAdapter, &arguments.saveBase,
-        &arguments.log, &arguments.trace, &arguments.profileFile})
+       {&arguments.log, &arguments.trace, &arguments.profileFile})
     path->clear();
-  arguments.saveEvery = arguments.keep = 0;
-  arguments.saveWeights = arguments.profile = false;
+  arguments.profile = false;
   return arguments;
 }
 

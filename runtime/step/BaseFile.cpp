@@ -159,7 +159,7 @@ Status writeTensors(const Homes &homes, const std::vector<Entry> &entries,
   std::vector<std::pair<std::string, SafeTensor>> tensors;
   for (const Entry &entry : entries)
     tensors.emplace_back(entry.name, entry.tensor);
-  AtomicFile out;
+  AtomicFile out(homes.writesFiles());
   if (Status s = out.create(directory, kModelFile); !s)
     return s;
   const std::string header = safetensorsHeader(tensors, {{"format", "pt"}});
@@ -275,6 +275,8 @@ Status saveBase(const Step &step, const std::string &directory,
            directory + "' has no config.json";
     return Status::ok();
   }
+  if (!step.homes().writesFiles())
+    return Status::ok();
   return writeConfig(quantizationText(base, typeOfNumbers(program)), directory,
                      weights, note);
 }

@@ -186,7 +186,7 @@ bool isMade(const TensorInfo &info) {
 }
 
 /// Writes the tensors in order. A non-finite value never replaces a finite one
-/// of the existing file.
+/// of the existing file. All ranks read, and one of them writes.
 Status writeFile(const Homes &homes, const std::string &directory,
                  const char *name, const Contents &contents) {
   std::vector<std::pair<std::string, SafeTensor>> tensors;
@@ -206,7 +206,7 @@ Status writeFile(const Homes &homes, const std::string &directory,
   std::map<std::string, std::string> metadata = contents.metadata;
   if (contents.hasSum)
     metadata[kSumKey] = std::string(kSumDigits, '0');
-  AtomicFile out;
+  AtomicFile out(homes.writesFiles());
   if (Status s = out.create(directory, name); !s)
     return s;
   FileSum sum;
@@ -370,7 +370,7 @@ Status saveAdapter(const Step &step, const std::string &directory) {
     return s;
   const StepProgram &program = step.program();
   const std::string config = program.adapterConfig;
-  AtomicFile out;
+  AtomicFile out(step.homes().writesFiles());
   if (Status s = out.create(directory, "adapter_config.json"); !s)
     return s;
   if (Status s = out.write(config.data(), int64_t(config.size())); !s)
@@ -679,14 +679,15 @@ Status sampleValues(const Step &step, uint64_t &sum) {
   FileSum all;
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
-    if (info.role != Role::Param && info.role != Role::State &&
-        info.role != Role::Moment)
+    if (!isValue(info) || info.shard)
       continue;
     std::string digits;
     if (Status s = sampleSum(step.homes(), info, digits); !s)
       return s;
     all.add(digits.data(), int64_t(digits.size()));
   }
+  const uint64_t shards = step.samplesOfShards();
+  all.add(&shards, sizeof shards);
   sum = all.get();
   return Status::ok();
 }

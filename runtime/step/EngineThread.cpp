@@ -2,11 +2,14 @@
 
 #include "runtime/step/EngineThread.h"
 
+#include "runtime/kernels/Ranks.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <ctime>
 #include <sys/prctl.h>
+#include <utility>
 
 namespace tmc {
 
@@ -88,7 +91,7 @@ Status QueueFault::take() {
 
 bool Work::setKernel(Kernel &runs, In in, Out out, void *itsScratch,
                      bool adds) {
-  if (in.size() > kMostHostOperands || out.size() > kMostHostOperands)
+  if (in.size() > kMostOperandsBeside || out.size() > kMostOperandsBeside)
     return false;
   kernel = &runs;
   scratch = itsScratch;
@@ -106,8 +109,8 @@ Status unnamedEngine(EngineKind engine) {
 }
 
 Status tooManyOperands() {
-  return {Code::Defect, "a kernel on the host has more than " +
-                            std::to_string(kMostHostOperands) + " operands"};
+  return {Code::Defect, "a kernel beside the device's has more than " +
+                            std::to_string(kMostOperandsBeside) + " operands"};
 }
 
 EngineThread::EngineThread(EngineKind engine, EngineContext &context,
@@ -199,15 +202,22 @@ Status EngineThread::copy(const Work &work) {
   return Status::ok();
 }
 
+Status EngineThread::runKernel(const Work &work) {
+  Stream &stream = *context_.streams[engine_];
+  if (engine_ == EngineKind::Network && context_.peers)
+    context_.peers->calls(work.launch);
+  work.kernel->run(stream, In::of(work.ins, work.inCount),
+                   Out::of(work.outs, work.outCount), work.scratch,
+                   work.accumulate);
+  return std::exchange(stream.failure, Status::ok());
+}
+
 Status EngineThread::run(const Work &work) {
   switch (work.kind) {
   case Work::Kind::Copy:
     return copy(work);
-  case Work::Kind::OnHost:
-    work.kernel->run(*context_.hostStream, In::of(work.ins, work.inCount),
-                     Out::of(work.outs, work.outCount), work.scratch,
-                     work.accumulate);
-    return Status::ok();
+  case Work::Kind::Kernel:
+    return runKernel(work);
   default:
     return Status::ok();
   }

@@ -73,7 +73,7 @@ private:
 };
 
 struct Work {
-  enum class Kind : uint8_t { Copy, OnHost, Wait, Stop };
+  enum class Kind : uint8_t { Copy, Kernel, Wait, Stop };
   Kind kind = Kind::Stop;
   bool accumulate = false;
   uint8_t inCount = 0, outCount = 0;
@@ -81,10 +81,10 @@ struct Work {
   int64_t to = 0, from = 0, bytes = 0;  // Copy: offsets in arenas
   const WorkCounter *counter = nullptr; // Wait: until it is `number`
   uint64_t number = 0;
-  Kernel *kernel = nullptr; // OnHost
+  Kernel *kernel = nullptr; // Kernel
   void *scratch = nullptr;
-  const void *ins[kMostHostOperands] = {};
-  void *outs[kMostHostOperands] = {};
+  const void *ins[kMostOperandsBeside] = {};
+  void *outs[kMostOperandsBeside] = {};
 
   /// False if there are too many operands.
   bool setKernel(Kernel &runs, In in, Out out, void *itsScratch, bool adds);
@@ -99,7 +99,8 @@ Status tooManyOperands();
 struct EngineContext {
   PerSpace<char *> arenas; // null: a space without addresses
   SwapFile *file = nullptr;
-  Stream *hostStream = nullptr;     // of kernels on the host
+  PerEngine<Stream *> streams;      // of engines that run kernels
+  Peers *peers = nullptr;           // told of each call on the network
   double linkBytesPerSecond = 0;    // of copies; 0: no limit
   WorkObserver *observer = nullptr; // changed only while all are idle
   QueueFault fault;
@@ -133,6 +134,7 @@ private:
   void execute(const Work &work);
   Status run(const Work &work);
   Status copy(const Work &work);
+  Status runKernel(const Work &work);
 
   const EngineKind engine_;
   EngineContext &context_;

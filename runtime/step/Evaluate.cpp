@@ -40,8 +40,10 @@ using Kept = std::vector<std::vector<char>>;
 Status keep(const StepProgram &program, const Homes &homes, Kept &kept) {
   for (int64_t i = 0; i < program.changedByEvaluationCount; ++i) {
     const TensorInfo &info = program.tensors[program.changedByEvaluation[i]];
-    kept.emplace_back(size_t(info.bytes()));
-    if (Status s = homes.read(info, 0, kept.back().data(), info.bytes()); !s)
+    const auto [begin, end] = homes.heldBytes(info);
+    kept.emplace_back(size_t(end - begin));
+    if (Status s = homes.readHeld(info, begin, kept.back().data(), end - begin);
+        !s)
       return s;
   }
   return Status::ok();
@@ -51,7 +53,9 @@ Status giveBack(const StepProgram &program, const Homes &homes,
                 const Kept &kept) {
   for (int64_t i = 0; i < program.changedByEvaluationCount; ++i) {
     const TensorInfo &info = program.tensors[program.changedByEvaluation[i]];
-    if (Status s = homes.write(info, 0, kept[size_t(i)].data(), info.bytes());
+    const auto [begin, end] = homes.heldBytes(info);
+    if (Status s =
+            homes.writeHeld(info, begin, kept[size_t(i)].data(), end - begin);
         !s)
       return s;
   }

@@ -210,6 +210,8 @@ Status AtomicFile::fail(const char *what) {
 
 Status AtomicFile::create(const std::string &directory,
                           const std::string &name) {
+  if (!writes_)
+    return Status::ok();
   shown_ = directory + "/" + name;
   name_ = name;
   temporary_ = "." + name + ".tmp." + std::to_string(getpid());
@@ -228,7 +230,7 @@ Status AtomicFile::create(const std::string &directory,
 
 Status AtomicFile::write(const void *data, int64_t bytes) {
   const char *at = static_cast<const char *>(data);
-  while (bytes > 0) {
+  while (bytes > 0 && writes_) {
     const size_t some = size_t(bytes < (64 << 20) ? bytes : (64 << 20));
     const ssize_t done = ::write(file_, at, some);
     if (done < 0 && errno == EINTR)
@@ -243,7 +245,7 @@ Status AtomicFile::write(const void *data, int64_t bytes) {
 
 Status AtomicFile::rewrite(int64_t at, const void *data, int64_t bytes) {
   const char *from = static_cast<const char *>(data);
-  while (bytes > 0) {
+  while (bytes > 0 && writes_) {
     const ssize_t done = pwrite(file_, from, size_t(bytes), off_t(at));
     if (done < 0 && errno == EINTR)
       continue;
@@ -257,6 +259,8 @@ Status AtomicFile::rewrite(int64_t at, const void *data, int64_t bytes) {
 }
 
 Status AtomicFile::commit() {
+  if (!writes_)
+    return Status::ok();
   if (fsync(file_))
     return fail("write");
   const int file = file_;

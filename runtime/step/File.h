@@ -59,6 +59,9 @@ private:
 class AtomicFile {
 public:
   AtomicFile() = default;
+  /// Without `writes` every call succeeds and does nothing: another rank writes
+  /// the file.
+  explicit AtomicFile(bool writes) : writes_(writes) {}
   ~AtomicFile();
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
@@ -73,6 +76,7 @@ public:
 
 private:
   Status fail(const char *what);
+  bool writes_ = true;
   int directory_ = -1, file_ = -1;
   std::string shown_, name_, temporary_;
 };

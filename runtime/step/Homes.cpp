@@ -2,16 +2,43 @@
 
 #include "runtime/step/Homes.h"
 
+#include "runtime/kernels/Ranks.h"
+
+#include <algorithm>
 #include <cstring>
 
 namespace tmc {
 
 /// All bits set: a NaN in every float type, minus one in every integer type.
 static constexpr int kPoison = 0xff;
+/// Of each piece that is written.
+static constexpr int64_t kSampleBytes = 1024;
 
-Status Homes::write(const TensorInfo &tensor, int64_t first, const void *from,
-                    int64_t bytes) const {
-  const int64_t at = tensor.offset + first;
+static int64_t placeOf(const Device &device) {
+  return device.peers ? device.peers->place(Axis::Data) : 0;
+}
+
+bool Homes::writesFiles() const { return placeOf(device_) == 0; }
+
+std::pair<int64_t, int64_t> Homes::heldBytes(const TensorInfo &tensor) const {
+  if (!tensor.shard)
+    return {0, tensor.bytes()};
+  const int64_t place = placeOf(device_), size = sizeOf(tensor.type);
+  return {tensor.shardBegin(place) * size, tensor.shardEnd(place) * size};
+}
+
+Region Homes::regionOf(const TensorInfo &tensor, int64_t first,
+                       int64_t bytes) const {
+  // A shard begins at an element of the first of its tensors.
+  const int64_t before =
+      tensor.shard ? placeOf(device_) * tensor.shard - tensor.shardFrom : 0;
+  return {tensor.offset + first - before * sizeOf(tensor.type), bytes,
+          tensor.type, tensor.space};
+}
+
+Status Homes::writeHeld(const TensorInfo &tensor, int64_t first,
+                        const void *from, int64_t bytes) const {
+  const int64_t at = regionOf(tensor, first, bytes).offset;
   switch (tensor.space) {
   case SpaceKind::Device:
     device_.upload(device_.arena(tensor.space) + at, from, bytes);
@@ -25,9 +52,48 @@ Status Homes::write(const TensorInfo &tensor, int64_t first, const void *from,
   return Status::ok();
 }
 
+Status Homes::readHeld(const TensorInfo &tensor, int64_t first, void *to,
+                       int64_t bytes) const {
+  return read(regionOf(tensor, first, bytes), to);
+}
+
+Status Homes::write(const TensorInfo &tensor, int64_t first, const void *from,
+                    int64_t bytes) const {
+  if (tensor.shard && samples_) {
+    const int64_t sample[2] = {tensor.offset + first, bytes};
+    samples_->fetch_add(
+        checksumOf(from, std::min<int64_t>(bytes, kSampleBytes)) *
+        (checksumOf(sample, sizeof sample) | 1));
+  }
+  const auto [begin, end] = heldBytes(tensor);
+  const int64_t low = std::max(first, begin),
+                high = std::min(first + bytes, end);
+  if (low >= high)
+    return Status::ok();
+  return writeHeld(tensor, low, static_cast<const char *>(from) + (low - first),
+                   high - low);
+}
+
 Status Homes::read(const TensorInfo &tensor, int64_t first, void *to,
                    int64_t bytes) const {
-  return read({tensor.offset + first, bytes, tensor.type, tensor.space}, to);
+  if (!tensor.shard)
+    return readHeld(tensor, first, to, bytes);
+  const int64_t place = placeOf(device_), size = sizeOf(tensor.type);
+  for (int64_t at = first; at < first + bytes;) {
+    const int64_t owner = (at / size + tensor.shardFrom) / tensor.shard;
+    const int64_t end = std::min(first + bytes, tensor.shardEnd(owner) * size);
+    char *target = static_cast<char *>(to) + (at - first);
+    if (owner == place)
+      if (Status s = readHeld(tensor, at, target, end - at); !s)
+        return s;
+    if (device_.peers)
+      if (Status s =
+              device_.peers->share(Axis::Data, int(owner), target, end - at);
+          !s)
+        return s;
+    at = end;
+  }
+  return Status::ok();
 }
 
 Status Homes::read(const Region &region, void *to) const {

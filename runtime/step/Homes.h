@@ -12,21 +12,33 @@
 #include "runtime/step/Program.h"
 #include "runtime/step/SwapFile.h"
 
+#include <atomic>
+#include <utility>
+
 namespace tmc {
 
 class Homes {
 public:
-  explicit Homes(Device &device, SwapFile *file = nullptr)
-      : device_(device), file_(file) {}
+  /// `samples` gets a sum over samples of all that is written to tensors in
+  /// shards: equal on ranks that write the same wholes in the same pieces.
+  explicit Homes(Device &device, SwapFile *file = nullptr,
+                 std::atomic<uint64_t> *samples = nullptr)
+      : device_(device), file_(file), samples_(samples) {}
 
   Device &device() const { return device_; }
 
   /// Moves `bytes` bytes of a tensor from byte `first` on. Any number of
   /// threads may call for different pieces of tensors that aren't in a file.
+  ///
+  /// Of a tensor in shards a write keeps what belongs to this rank's. A read is
+  /// of all ranks: each calls for the same pieces, in one order, by one thread.
   Status write(const TensorInfo &tensor, int64_t first, const void *from,
                int64_t bytes) const;
   Status read(const TensorInfo &tensor, int64_t first, void *to,
               int64_t bytes) const;
+
+  /// False on the ranks for which another one writes files.
+  bool writesFiles() const;
 
   /// Overwrites a region with NaNs, or makes reading it an error. All engines
   /// must be idle.
@@ -34,9 +46,22 @@ public:
   /// Reads the bytes of a region.
   Status read(const Region &region, void *to) const;
 
+  /// The bytes that this rank's arena holds of a tensor, in pieces that begin
+  /// at byte `first` of the whole.
+  Status writeHeld(const TensorInfo &tensor, int64_t first, const void *from,
+                   int64_t bytes) const;
+  Status readHeld(const TensorInfo &tensor, int64_t first, void *to,
+                  int64_t bytes) const;
+  /// The bytes of a tensor that this rank's arena holds: [first, second).
+  std::pair<int64_t, int64_t> heldBytes(const TensorInfo &tensor) const;
+
 private:
+  /// The place of byte `first` of a tensor, which this rank holds.
+  Region regionOf(const TensorInfo &tensor, int64_t first, int64_t bytes) const;
+
   Device &device_;
   SwapFile *file_;
+  std::atomic<uint64_t> *samples_;
 };
 
 } // namespace tmc

@@ -38,7 +38,7 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 12;
+constexpr int32_t kProgramVersion = 13;
 
 constexpr int kMaxRank = 8;
 
@@ -127,6 +127,12 @@ struct TensorInfo {
   int64_t maximaOf = -1;
   /// Other values use its bytes within a step: it is read after a step only.
   bool isOverwritten = false;
+  /// Elements of this rank's shard, which is all that its arena holds: of the
+  /// tensor, or of several that lie side by side. 0: the whole is there. The
+  /// dimensions are those of the whole.
+  int64_t shard = 0;
+  /// The first element among those of all tensors of the shards.
+  int64_t shardFrom = 0;
 
   int64_t elements() const {
     int64_t n = 1;
@@ -135,6 +141,18 @@ struct TensorInfo {
     return n;
   }
   int64_t bytes() const { return elements() * sizeOf(type); }
+  /// The elements that the shard of rank `place` has of this tensor.
+  int64_t shardBegin(int64_t place) const {
+    return clampToElements(place * shard - shardFrom);
+  }
+  int64_t shardEnd(int64_t place) const {
+    return clampToElements((place + 1) * shard - shardFrom);
+  }
+
+private:
+  int64_t clampToElements(int64_t at) const {
+    return at < 0 ? 0 : at < elements() ? at : elements();
+  }
 };
 
 /// Static data, copied to its place in the device's arena after allocation.

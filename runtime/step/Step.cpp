@@ -192,9 +192,11 @@ static Status keepStates(const StepProgram &program, const Homes &homes,
     const TensorInfo &info = program.tensors[i];
     if (info.role != Role::State)
       continue;
+    const auto [begin, end] = homes.heldBytes(info);
     if (kept.size() == at)
-      kept.emplace_back(size_t(info.bytes()));
-    if (Status s = homes.read(info, 0, kept[at++].data(), info.bytes()); !s)
+      kept.emplace_back(size_t(end - begin));
+    if (Status s = homes.readHeld(info, begin, kept[at++].data(), end - begin);
+        !s)
       return s;
   }
   return Status::ok();
@@ -205,9 +207,12 @@ static Status returnStates(const StepProgram &program, const Homes &homes,
   size_t at = 0;
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
-    if (info.role == Role::State)
-      if (Status s = homes.write(info, 0, kept[at++].data(), info.bytes()); !s)
-        return s;
+    if (info.role != Role::State)
+      continue;
+    const auto [begin, end] = homes.heldBytes(info);
+    if (Status s = homes.writeHeld(info, begin, kept[at++].data(), end - begin);
+        !s)
+      return s;
   }
   return Status::ok();
 }

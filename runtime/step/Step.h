@@ -24,6 +24,7 @@
 #include "runtime/step/SwapFile.h"
 #include "runtime/step/Trace.h"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -148,7 +149,11 @@ public:
   /// The swap file of the program, or nullptr.
   const SwapFile *file() const { return file_.get(); }
   int64_t steps() const { return steps_; }
-  Homes homes() const { return Homes(*device_, file_.get()); }
+  Homes homes() const {
+    return Homes(*device_, file_.get(), &samplesOfShards_);
+  }
+  /// Samples of what was written to tensors in shards (Homes.h).
+  uint64_t samplesOfShards() const { return samplesOfShards_; }
 
 private:
   friend Status evaluate(Step &step, double &loss);
@@ -166,6 +171,7 @@ private:
   const StepProgram &program_;
   StepOptions options_;
   std::unique_ptr<SwapFile> file_; // outlives the device's engines
+  mutable std::atomic<uint64_t> samplesOfShards_ = 0;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Observer> observer_;
   std::unique_ptr<Progress> progress_; // of several ranks
@@ -204,7 +210,8 @@ Status evaluate(Step &step, double &loss);
 Status checkValues(const Step &step);
 
 /// A sum of samples of all parameters, states and moments: two steps with
-/// unlike values have the same one only by chance.
+/// unlike values have the same one only by chance. Of values in shards it knows
+/// what was written.
 Status sampleValues(const Step &step, uint64_t &sum);
 
 /// The error of an index that a kernel found outside its range.

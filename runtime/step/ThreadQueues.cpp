@@ -26,11 +26,11 @@ void ThreadQueues::copy(int64_t launch, EngineKind engine, int64_t to,
   started(launch);
 }
 
-void ThreadQueues::onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
-                          void *scratch, bool accumulate) {
-  if (Work *work = next(EngineKind::Host, Work::Kind::OnHost, launch)) {
+void ThreadQueues::beside(int64_t launch, EngineKind engine, Kernel &kernel,
+                          In ins, Out outs, void *scratch, bool accumulate) {
+  if (Work *work = next(engine, Work::Kind::Kernel, launch)) {
     if (work->setKernel(kernel, ins, outs, scratch, accumulate))
-      of(EngineKind::Host)->commit();
+      of(engine)->commit();
     else
       context_.fault.set(tooManyOperands());
   }

@@ -27,8 +27,8 @@ public:
 
   void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
             int64_t bytes) override;
-  void onHost(int64_t launch, Kernel &kernel, In ins, Out outs, void *scratch,
-              bool accumulate) final;
+  void beside(int64_t launch, EngineKind engine, Kernel &kernel, In ins,
+              Out outs, void *scratch, bool accumulate) final;
 
 protected:
   explicit ThreadQueues(Stream &compute) : Queues(compute) {}

@@ -180,10 +180,10 @@ struct Trainer {
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     for (const std::string &place :
          {arguments.save, arguments.saveAdapter, arguments.saveBase})
-      if (!place.empty())
+      if (ranks.isFirst() && !place.empty())
         if (Status s = checkPlace(place); !s)
           return s;
-    if (!arguments.save.empty())
+    if (ranks.isFirst() && !arguments.save.empty())
       if (Status s = kept.start(arguments.resume); !s)
         return s;
     if (arguments.saveWeights)
@@ -311,18 +311,19 @@ struct Trainer {
     if (Status s = saveBase(*step, arguments.saveBase, arguments.weights, note);
         !s)
       return s;
-    if (!note.empty())
+    if (ranks.isFirst() && !note.empty())
       std::fprintf(stderr, "note: %s\n", visible(note).c_str());
     return Status::ok();
   }
 
+  /// One of the ranks writes; the others bring their shards.
   Status save() {
     if (!arguments.saveAdapter.empty())
       if (Status s = saveAdapter(*step, arguments.saveAdapter); !s)
         return s;
     if (arguments.save.empty())
       return Status::ok();
-    if (Status s = saveIn(kept.placeOf(step->steps())); !s)
+    if (Status s = saveIn(kept.placeOf(step->steps())); !s || !ranks.isFirst())
       return s;
     return kept.prune();
   }

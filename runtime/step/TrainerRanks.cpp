@@ -37,6 +37,12 @@ factsOf(const StepProgram &program, const Arguments &arguments) {
                            std::to_string(schedule.warmup) + " " +
                            digits(schedule.least) + " " +
                            std::to_string(schedule.total)},
+          {"saved files", std::to_string(arguments.save.empty()) +
+                              std::to_string(arguments.saveAdapter.empty()) +
+                              std::to_string(arguments.saveBase.empty()) +
+                              std::to_string(arguments.saveWeights) + " " +
+                              std::to_string(arguments.saveEvery) + " " +
+                              std::to_string(arguments.keep)},
           {"evaluation", arguments.evaluation.empty()
                              ? "none"
                              : std::to_string(arguments.evaluateEvery)}};

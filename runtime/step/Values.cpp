@@ -259,10 +259,17 @@ Status roundCopies(const StepProgram &program, const Homes &homes,
       continue;
     auto round = [&](int64_t first, int64_t count) {
       std::vector<float> piece(static_cast<size_t>(count));
-      const Status read = homes.read(from, first * 4, piece.data(), count * 4);
+      const Status read =
+          homes.readHeld(from, first * 4, piece.data(), count * 4);
       return read ? send(homes, copy, first, piece.data(), count) : read;
     };
-    if (Status s = eachPiece(homes.device(), copy.elements(), round); !s)
+    // A weight in shards has its copy in the same ones.
+    const int64_t first = homes.heldBytes(from).first / 4;
+    const int64_t held = homes.heldBytes(from).second / 4 - first;
+    auto roundHeld = [&](int64_t at, int64_t count) {
+      return round(first + at, count);
+    };
+    if (Status s = eachPiece(homes.device(), held, roundHeld); !s)
       return s;
   }
   return Status::ok();

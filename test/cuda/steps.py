@@ -504,7 +504,7 @@ def check_moves(options, scratch, path, case):
     except Failed as failure:
         return [(name, False, str(failure))]
     with open(os.path.join(at("moves"), "step.cu")) as file:
-        has_threads = has_file or ".onHost(" in file.read()
+        has_threads = has_file or ".beside(" in file.read()
     spaces = moves["spaces"]
     rows.append((f"{name}: less on the device", moves["arena_bytes"] <= budget < most and spaces["host"]["arena_bytes"] > 0,
                  f"{least} {moves['arena_bytes']} {budget} {most}"))

@@ -6,7 +6,8 @@
 Ten steps of two and four ranks give the losses of one device to 1e-6 and its parameters to 1e-5, with
 dropout, clipping, scaled losses, moments in 8 bits, micro-batches, labels that don't count, and a short
 last batch. Of one number of ranks each run gives the same bits: by MPI and by Gloo, in one thread and in
-two, in a budget near the smallest, with all that may leaving the device, and going on from a checkpoint.
+two, whatever each rank keeps, in a budget near the smallest, with all that may leaving the device, and going
+on from a checkpoint.
 One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank with another seed,
 a killed rank and one that stands still are named, all end with 74, and the checkpoint stays whole. Ends
 with one line `N passed, M failed`. What the machine has no library for is skipped by name.
@@ -196,10 +197,16 @@ class RanksCase(Case):
                        RankRun(library, ranks, step, library, self.data, "--threads=1", steps=TEN).difference(first))
         tally.test(f"{name}: the bits in two threads",
                    RankRun(there[0], ranks, step, "threads", self.data, "--threads=2", "--poison", steps=TEN).difference(first))
+        for level in (0, 1, 3):
+            directory, fault = self.compile(f"{ranks} ranks zero={level}", f"--parallel=dp={ranks},zero={level}")
+            if not fault:
+                fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
+            tally.test(f"{name}: the bits of zero={level}", fault)
         plan = self.plan(step)
         least = plan["smallest_found_bytes"]
         pressed = least + int(PRESSED * (plan["unconstrained_bytes"] - least))
-        for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]):
+        for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]), (
+                "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]):
             directory, fault = self.compile(f"{ranks} ranks {words}", f"--devices={ranks}", *flags)
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)

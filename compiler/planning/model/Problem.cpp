@@ -40,6 +40,13 @@ EngineId Problem::addNetwork(std::string name) {
   return EngineId(engines.size()) - 1;
 }
 
+EngineId Problem::networkNamed(const std::string &name) {
+  for (size_t e = 0; e < engines.size(); ++e)
+    if (engines[e].kind == EngineKind::Network && engines[e].name == name)
+      return EngineId(e);
+  return addNetwork(name);
+}
+
 EngineId Problem::engineBetween(SpaceId from, SpaceId to) {
   const EngineInfo *info = from == to
                                ? kernelEngine(spaces[from].kind)

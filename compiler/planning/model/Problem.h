@@ -259,6 +259,8 @@ struct Problem {
   EngineId engineBetween(SpaceId from, SpaceId to);
   /// Adds an engine of kind Network, named by its axis: "dp".
   EngineId addNetwork(std::string name);
+  /// The network of that name; added if the problem has none.
+  EngineId networkNamed(const std::string &name);
   /// Adds another recipe for `instruction`.
   RecipeId addVariant(InstructionId instruction, Recipe recipe);
 

@@ -356,8 +356,8 @@ func.func @fetch_done_c1(%x: tensor<4xf32>) {
 
 // -----
 
-func.func @update_done_c1(%x: tensor<4xf32>) {
+func.func @work_done_c1(%x: tensor<4xf32>) {
   // expected-error @below {{ends no update that the host runs in its block}}
-  train.update_done %x : tensor<4xf32>
+  train.work_done %x : tensor<4xf32>
   return
 }

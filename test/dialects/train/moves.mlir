@@ -7,7 +7,7 @@
 // CHECK: %[[H:.*]] = train.stash_start %{{.*}} : tensor<4xf32> to tensor<4xf32, #train.space<host>>
 // CHECK: train.stash_done %[[H]] : tensor<4xf32, #train.space<host>>
 // CHECK: train.sgd {{.*}}train.on_host
-// CHECK: train.update_done
+// CHECK: train.work_done
 // CHECK: %[[D:.*]] = train.fetch_start %{{.*}} : tensor<4xf32, #train.space<host>> to tensor<4xf32>
 // CHECK: train.fetch_done %[[D]] : tensor<4xf32>
 train.step @step(%w: tensor<4xf32, #train.space<host>> {train.role = #train.role<param>, train.name = "w"},
@@ -18,7 +18,7 @@ train.step @step(%w: tensor<4xf32, #train.space<host>> {train.role = #train.role
   %h = train.stash_start %g : tensor<4xf32> to tensor<4xf32, #train.space<host>>
   train.stash_done %h : tensor<4xf32, #train.space<host>>
   %new, %s = train.sgd %w, %h lr(%lr) step(%n) {dampening = 0.0 : f64, momentum = 0.0 : f64, weight_decay = 0.0 : f64, train.on_host} : (tensor<4xf32, #train.space<host>>, tensor<4xf32, #train.space<host>>, tensor<f32, #train.space<host>>, tensor<i64, #train.space<host>>) -> (tensor<4xf32, #train.space<host>>, tensor<f32, #train.space<host>>)
-  train.update_done %new, %s : tensor<4xf32, #train.space<host>>, tensor<f32, #train.space<host>>
+  train.work_done %new, %s : tensor<4xf32, #train.space<host>>, tensor<f32, #train.space<host>>
   %d = train.fetch_start %new : tensor<4xf32, #train.space<host>> to tensor<4xf32>
   train.fetch_done %d : tensor<4xf32>
   train.return %new, %d : tensor<4xf32, #train.space<host>>, tensor<4xf32>

@@ -110,7 +110,7 @@ TEST(MoveProbe, GivesEachEngineWork) {
     for (const char *call :
          {", engine(\"d2h\"), ", ", engine(\"h2d\"), ",
           ", engine(\"file-read\"), ", ", engine(\"file-write\"), ",
-          "q.onHost(", "k.product.run("})
+          "q.beside(", "k.product.run("})
       EXPECT_NE(text.find(call), std::string::npos) << call;
     EXPECT_NE(text.find(findTarget(name)->compiledFor()), std::string::npos);
     EXPECT_EQ(text.find('$'), std::string::npos);

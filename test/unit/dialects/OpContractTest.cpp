@@ -71,7 +71,7 @@ TEST(OpContract, EveryTrainOpAnswers) {
         train::StashDoneOp::getOperationName(),
         train::FetchStartOp::getOperationName(),
         train::FetchDoneOp::getOperationName(),
-        train::UpdateDoneOp::getOperationName()};
+        train::WorkDoneOp::getOperationName()};
     if (noKernels.count(op.getStringRef()))
       continue;
     EXPECT_TRUE(op.hasInterface<CostOpInterface>()) << "has no cost";

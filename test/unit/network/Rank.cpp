@@ -166,9 +166,52 @@ private:
     if (to != wanted)
       return wrong("exchange of " + std::to_string(bytes) + " bytes is wrong");
     add(to);
+    if (Status s = uneven(list, group, own, bytes, number, pieces); !s)
+      return s;
     if (Status s = pass(list, group, own, bytes, number); !s)
       return s;
     return network_.barrier(group);
+  }
+
+  /// The same with fewer bytes than all pieces have: nothing else is written.
+  Status uneven(const std::vector<int> &list, int group, int own, int64_t bytes,
+                int64_t number, const Bytes &pieces) {
+    const int count = int(list.size());
+    const int64_t whole = bytes * count;
+    const int64_t total =
+        whole - int64_t(mix(uint64_t(number)) % (2 * uint64_t(bytes) + 1));
+    if (total < 0)
+      return Status::ok();
+    auto lengthOf = [&](int64_t r) {
+      return std::clamp<int64_t>(total - r * bytes, 0, bytes);
+    };
+    Bytes from(static_cast<size_t>(bytes)), to(size_t(whole), 0xee), wanted(to);
+    fill(from.data(), bytes, rank_, -1, number);
+    for (int i = 0; i < count; ++i) {
+      Bytes piece(static_cast<size_t>(bytes));
+      fill(piece.data(), bytes, list[size_t(i)], -1, number);
+      std::copy_n(piece.begin(), lengthOf(i), wanted.begin() + i * bytes);
+    }
+    if (Status s = network_.gather(group, to.data(), from.data(), bytes, total);
+        !s)
+      return s;
+    if (to != wanted)
+      return wrong("gather of " + std::to_string(total) + " bytes is wrong");
+    add(to);
+    to.assign(size_t(whole), 0xee);
+    if (Status s =
+            network_.exchange(group, to.data(), pieces.data(), bytes, total);
+        !s)
+      return s;
+    for (int i = 0; i < count; ++i) {
+      Bytes piece(static_cast<size_t>(bytes));
+      fill(piece.data(), bytes, list[size_t(i)], rank_, number);
+      if (!std::equal(piece.begin(), piece.begin() + lengthOf(own),
+                      to.begin() + i * bytes))
+        return wrong("exchange of " + std::to_string(total) +
+                     " bytes is wrong");
+    }
+    return Status::ok();
   }
 
   /// Two messages go around the group, each from a rank to the next one.

@@ -197,3 +197,106 @@ TEST(Ranks, FailTogether) {
   EXPECT_TRUE(failed(
       reference::interpretRanks(functionOf(*module), Mesh{.data = 2}, inputs)));
 }
+
+/// A parameter whose last shard is padded, one that is cut evenly and read in
+/// two places, and one that is too small to be cut.
+static constexpr const char *kWide = R"(func.func @forward(
+    %x: tensor<4x128xf64> {train.role = #train.role<batch>, train.name = "x"},
+    %w: tensor<128x129xf64> {train.role = #train.role<param>, train.name = "w"},
+    %v: tensor<128x128xf64> {train.role = #train.role<param>, train.name = "v"},
+    %c: tensor<129xf64> {train.role = #train.role<param>, train.name = "c"})
+    -> (tensor<f64> {train.loss, train.name = "loss"}) {
+  %a = nn.matmul %x, %v : (tensor<4x128xf64>, tensor<128x128xf64>) -> tensor<4x128xf64>
+  %b = nn.matmul %a, %v : (tensor<4x128xf64>, tensor<128x128xf64>) -> tensor<4x128xf64>
+  %y = nn.matmul %b, %w bias(%c) : (tensor<4x128xf64>, tensor<128x129xf64>, tensor<129xf64>) -> tensor<4x129xf64>
+  %t = math.tanh %y : tensor<4x129xf64>
+  %loss = nn.reduce sum %t over [0, 1] : (tensor<4x129xf64>) -> tensor<f64>
+  return %loss : tensor<f64>
+})";
+
+/// The shard of rank `rank` of `whole`, of `size` elements.
+static Tensor shardOf(const Tensor &whole, int64_t size, int64_t rank) {
+  Tensor shard(whole.element, {size});
+  for (int64_t i = 0; i < size && rank * size + i < whole.size(); ++i)
+    shard.set(i, whole, rank * size + i);
+  return shard;
+}
+
+/// The step of `optimizer`, cut at a level, has the shards of the whole one's
+/// results. Returns how many arguments are shards.
+static int64_t checkShards(MLIRContext &context, const std::string &optimizer,
+                           int64_t ranks, int64_t level,
+                           const std::string &split) {
+  SCOPED_TRACE(optimizer + ", level " + std::to_string(level));
+  OwningOpRef<ModuleOp> whole = parse(context, kWide);
+  EXPECT_TRUE(succeeded(runPipeline(
+      *whole, "tmc-split{ranks=" + std::to_string(ranks) + split +
+                  "},tmc-autodiff{optimizer=" + optimizer + "},canonicalize")));
+  OwningOpRef<ModuleOp> cut = whole->clone();
+  EXPECT_TRUE(succeeded(
+      runPipeline(*cut, "train.step(tmc-shard{level=" + std::to_string(level) +
+                            "}),canonicalize,tmc-expand-composites")));
+  FunctionOpInterface step = functionOf(*whole), own = functionOf(*cut);
+  Random random(ranks);
+  SmallVector<Tensor> inputs = randomInputs(step, random);
+  auto isShard = [&](unsigned argument) {
+    return own.getArgAttr(argument, train::TrainDialect::kWhole) != Attribute();
+  };
+  auto partFor = [&](const Tensor &value, std::optional<unsigned> argument,
+                     int64_t rank) {
+    return argument && isShard(*argument)
+               ? shardOf(value,
+                         cast<RankedTensorType>(
+                             own.getArgumentTypes()[*argument])
+                             .getNumElements(),
+                         rank)
+               : value;
+  };
+  std::vector<SmallVector<Tensor>> all(ranks, inputs), mine(ranks);
+  int64_t shards = 0;
+  for (unsigned i = 0; i < inputs.size(); ++i) {
+    shards += isShard(i);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      mine[rank].push_back(partFor(inputs[i], i, rank));
+  }
+  const Mesh mesh{.data = int(ranks)};
+  auto expected = reference::interpretRanks(step, mesh, all);
+  auto actual = reference::interpretRanks(own, mesh, mine);
+  EXPECT_TRUE(succeeded(expected) && succeeded(actual));
+  if (failed(expected) || failed(actual))
+    return 0;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (unsigned i = 0; i < step.getNumResults(); ++i)
+      EXPECT_EQ(compare(partFor((*expected)[rank][i],
+                                train::updatedArg(step, i), rank),
+                        (*actual)[rank][i], 1e-12),
+                "")
+          << train::resultName(step, i).str() << " of rank " << rank;
+  return shards;
+}
+
+TEST(Shard, KeepsTheStep) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (const char *split : {"", " micro-batches=2"})
+    for (const char *optimizer :
+         {"adamw", "adamw(clip=0.01)", "sgd(momentum=0.9)", "lion"}) {
+      const int64_t moments = StringRef(optimizer).starts_with("adamw") ? 2 : 1;
+      for (int64_t ranks : {2, 4}) {
+        if (ranks == 4 && *split)
+          continue; // A rank has one sample.
+        EXPECT_EQ(checkShards(*context, optimizer, ranks, 0, split), 0);
+        EXPECT_EQ(checkShards(*context, optimizer, ranks, 1, split),
+                  2 * moments);
+        EXPECT_EQ(checkShards(*context, optimizer, ranks, 2, split),
+                  2 * moments);
+        EXPECT_EQ(checkShards(*context, optimizer, ranks, 3, split),
+                  2 * moments + 2);
+      }
+    }
+}
+
+// Its moments are those of rows and columns.
+TEST(Shard, LeavesAdafactorWhole) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  EXPECT_EQ(checkShards(*context, "adafactor", 2, 3, ""), 0);
+}

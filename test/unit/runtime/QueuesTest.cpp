@@ -159,7 +159,7 @@ void give(Queues &q, const Program &program, Mix &mixer) {
       q.launched(i);
       break;
     case EngineKind::Host:
-      q.onHost(i, mixer, {host(op.from)}, {host(op.to)},
+      q.beside(i, engine("host"), mixer, {host(op.from)}, {host(op.to)},
                reinterpret_cast<void *>(op.salt));
       break;
     default:

@@ -26,23 +26,40 @@ public:
     return axis == Axis::Data ? int(room_.from.size()) : 1;
   }
   int place(Axis) const override { return rank_; }
-  Status gather(Axis, void *to, const void *from, int64_t bytes) override {
-    return move(to, from, bytes, 0);
+  Status gather(Axis, void *to, const void *from, int64_t bytes,
+                int64_t total) override {
+    return move(to, from, bytes, 0,
+                [&](int64_t r) { return total - r * bytes; });
   }
-  Status exchange(Axis, void *to, const void *from, int64_t bytes) override {
-    return move(to, from, bytes, rank_ * bytes);
+  Status exchange(Axis, void *to, const void *from, int64_t bytes,
+                  int64_t total) override {
+    return move(to, from, bytes, rank_ * bytes,
+                [&](int64_t) { return total - rank_ * bytes; });
+  }
+  Status share(Axis, int from, void *data, int64_t bytes) override {
+    if (!fault.empty())
+      return {Code::World, fault};
+    room_.from[size_t(rank_)] = static_cast<const char *>(data);
+    room_.all.arrive_and_wait();
+    if (rank_ != from)
+      std::memcpy(data, room_.from[size_t(from)], size_t(bytes));
+    room_.all.arrive_and_wait();
+    return Status::ok();
   }
   std::string fault; // of all calls
 
 private:
-  Status move(void *to, const void *from, int64_t bytes, int64_t at) {
+  template <typename Left>
+  Status move(void *to, const void *from, int64_t bytes, int64_t at,
+              const Left &left) {
     if (!fault.empty())
       return {Code::World, fault};
     room_.from[size_t(rank_)] = static_cast<const char *>(from);
     room_.all.arrive_and_wait();
     for (size_t r = 0; r < room_.from.size(); ++r)
       std::memcpy(static_cast<char *>(to) + int64_t(r) * bytes,
-                  room_.from[r] + at, size_t(bytes));
+                  room_.from[r] + at,
+                  size_t(std::clamp<int64_t>(left(int64_t(r)), 0, bytes)));
     room_.all.arrive_and_wait();
     return Status::ok();
   }
@@ -102,37 +119,58 @@ TEST(SumPieces, AddsIntegers) {
     EXPECT_EQ(y[i], (int64_t(1) << 54) + 2 * i + 3);
 }
 
-TEST(Ranks, ExchangeAndGather) {
+// Pieces of 16 bytes; the last may be padded.
+static void exchangeAndGather(int64_t numbers) {
   constexpr int kRanks = 3;
+  const RankPiecesParams params{
+      .axis = Axis::Data, .ranks = kRanks, .bytes = 16, .total = 8 * numbers};
   Room room(kRanks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank)
-    threads.emplace_back([&room, rank] {
+    threads.emplace_back([&, rank] {
       Threads peers(room, rank);
       auto device = deviceWith(&peers);
-      ExchangeRanks exchange(
-          {.axis = Axis::Data, .ranks = kRanks, .bytes = 16});
-      GatherRanks gather({.axis = Axis::Data, .ranks = kRanks, .bytes = 16});
-      EXPECT_TRUE(exchange.prepare(*device) && gather.prepare(*device));
-      Longs x(2 * kRanks), y(2 * kRanks), z(2 * kRanks);
+      ExchangeRanks exchange(params);
+      GatherRanks gather(params);
+      ShardOf shard(params);
+      EXPECT_TRUE(exchange.prepare(*device) && gather.prepare(*device) &&
+                  shard.prepare(*device));
+      Longs x(numbers), y(2 * kRanks), own(2), z(numbers + 1);
+      for (int64_t i = 0; i < numbers; ++i)
+        x[i] = 100 * rank + i + 1;
+      z[numbers] = 7;
       for (int64_t i = 0; i < 2 * kRanks; ++i)
-        x[i] = 100 * rank + i;
-      exchange.run(device->compute(), {x.get()}, {y.get()}, nullptr);
-      gather.run(device->compute(), {x.get()}, {z.get()}, nullptr);
-      EXPECT_TRUE(device->synchronize());
+        y[i] = -1;
+      Stream &stream = device->compute();
+      exchange.run(stream, {x.get()}, {y.get()}, nullptr);
+      shard.run(stream, {x.get()}, {own.get()}, nullptr);
+      gather.run(stream, {own.get()}, {z.get()}, nullptr);
+      EXPECT_TRUE(stream.failure);
       for (int64_t r = 0; r < kRanks; ++r)
         for (int64_t i = 0; i < 2; ++i) {
-          EXPECT_EQ(y[2 * r + i], 100 * r + 2 * rank + i);
-          EXPECT_EQ(z[2 * r + i], 100 * r + i);
+          const bool isThere = 2 * rank + i < numbers;
+          EXPECT_EQ(y[2 * r + i], isThere ? 100 * r + 2 * rank + i + 1 : 0);
+          if (2 * r + i < numbers) {
+            EXPECT_EQ(z[2 * r + i], 100 * r + 2 * r + i + 1);
+          }
         }
+      EXPECT_EQ(z[numbers], 7);
     });
   for (std::thread &thread : threads)
     thread.join();
 }
 
+TEST(Ranks, ExchangeAndGather) {
+  for (int64_t numbers : {6, 5, 4, 3, 1}) {
+    SCOPED_TRACE(numbers);
+    exchangeAndGather(numbers);
+  }
+}
+
 TEST(Ranks, AMissingNetworkIsAnError) {
   auto alone = makeDevice(1);
-  ExchangeRanks exchange({.axis = Axis::Data, .ranks = 2, .bytes = 8});
+  ExchangeRanks exchange(
+      {.axis = Axis::Data, .ranks = 2, .bytes = 8, .total = 16});
   Status s = exchange.prepare(*alone);
   EXPECT_EQ(s.code(), Code::Usage);
   EXPECT_EQ(s.message(), "the step is for 2 ranks along dp, and runs without a "
@@ -144,21 +182,22 @@ TEST(Ranks, AMissingNetworkIsAnError) {
   EXPECT_EQ(s.message(), "the step is for 2 ranks along dp, and runs on 3");
 }
 
-// The first fault voids the step, and nothing is moved after it.
-TEST(Ranks, AFaultOfTheNetworkIsTheStepsError) {
+// The first fault stays in the stream, and nothing is moved after it.
+TEST(Ranks, AFaultOfTheNetworkStays) {
   Room room(1);
   Threads peers(room, 0);
   auto device = deviceWith(&peers);
-  GatherRanks gather({.axis = Axis::Data, .ranks = 1, .bytes = 8});
+  GatherRanks gather({.axis = Axis::Data, .ranks = 1, .bytes = 8, .total = 8});
   ASSERT_TRUE(gather.prepare(*device));
   Longs x(1, 5), y(1, 6);
+  Stream &stream = device->compute();
   peers.fault = "rank 2 is gone";
-  gather.run(device->compute(), {x.get()}, {y.get()}, nullptr);
+  gather.run(stream, {x.get()}, {y.get()}, nullptr);
   peers.fault = "";
-  gather.run(device->compute(), {x.get()}, {y.get()}, nullptr);
+  gather.run(stream, {x.get()}, {y.get()}, nullptr);
   EXPECT_EQ(y[0], 6);
-  EXPECT_EQ(device->synchronize().message(), "rank 2 is gone");
-  gather.run(device->compute(), {x.get()}, {y.get()}, nullptr);
+  EXPECT_EQ(stream.failure.message(), "rank 2 is gone");
+  stream.failure = Status::ok();
+  gather.run(stream, {x.get()}, {y.get()}, nullptr);
   EXPECT_EQ(y[0], 5);
-  EXPECT_TRUE(device->synchronize());
 }

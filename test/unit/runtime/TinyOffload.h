@@ -164,7 +164,7 @@ inline void runOffload(Queues &q, void *kernels) {
   // It writes what the fetch at the beginning read.
   wait(EngineKind::Host, StashStep);
   q.wait(EngineKind::Host, FetchEmbed);
-  q.onHost(UpdateEmbed, k.hostUpdate,
+  q.beside(UpdateEmbed, engine("host"), k.hostUpdate,
            {host(kHostEmbed), host(kHostDEmbed), host(kHostEmbedM),
             host(kHostEmbedV), host(kHostRate), host(kHostStep)},
            {host(kHostEmbed), host(kHostEmbedM), host(kHostEmbedV),
