@@ -203,7 +203,7 @@ private:
             ? profile->peakByClass
             : planning::layoutPeakByClass(problem, plan.solution);
     record.costPs = plan.cost;
-    record.recomputedOps = planning::recomputedExecutions(plan.solution);
+    record.recomputedOps = planning::recomputedExecutions(problem, plan.solution);
     if (!quick) {
       record.smallestFoundBytes = plan.smallestFoundBytes;
       record.impossibleBelowBytes = plan.impossibleBelowBytes;

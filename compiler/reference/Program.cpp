@@ -125,7 +125,9 @@ public:
       } else if (auto launch = dyn_cast<mem::LaunchOp>(op)) {
         if (failed(run(launch)))
           return failure();
-      } else if (!isa<mem::BufferOp, mem::ViewOp, mem::PieceOp>(op)) {
+        // One thing is done at a time, and events order nothing.
+      } else if (!isa<mem::BufferOp, mem::ViewOp, mem::PieceOp, mem::RecordOp,
+                      mem::WaitOp, mem::DoneOp>(op)) {
         return op.emitError("isn't known to the interpreter");
       }
     }

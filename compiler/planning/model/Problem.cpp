@@ -211,11 +211,13 @@ Orders tmc::planning::firstExecutions(const Solution &solution) {
   return orders;
 }
 
-int64_t tmc::planning::recomputedExecutions(const Solution &solution) {
+int64_t tmc::planning::recomputedExecutions(const Problem &problem,
+                                            const Solution &solution) {
   int64_t count = 0;
   for (const std::vector<Execution> &list : solution.segments)
     for (const Execution &e : list)
-      count += e.instruction == kNone && e.phase == Phase::Whole;
+      count += e.instruction == kNone && e.phase != Phase::Done &&
+               !problem.isMove(problem.recipes[e.recipe]);
   return count;
 }
 

@@ -374,8 +374,8 @@ Problem inOrder(Problem problem, const Orders &orders);
 /// The instructions of each segment in the order of their first executions.
 Orders firstExecutions(const Solution &solution);
 
-/// Recomputations in all segments, each trip alike.
-int64_t recomputedExecutions(const Solution &solution);
+/// Kernels that run again in all segments, each trip alike.
+int64_t recomputedExecutions(const Problem &problem, const Solution &solution);
 
 /// Every instruction once, by its first recipe, in the program's order, each
 /// possible overwrite taken; each Done right after its Start. Homes are the

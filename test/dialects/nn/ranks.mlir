@@ -18,14 +18,6 @@ func.func @exchange_c1_ranks(%x: tensor<4xf32>) {
 
 // -----
 
-func.func @exchange_c1_pieces(%x: tensor<4xf32>) {
-  // expected-error @below {{exchanges 3 pieces of 'tensor<4xf32>'}}
-  %0 = nn.exchange %x over dp of 3 : tensor<4xf32>
-  return
-}
-
-// -----
-
 func.func @sum_pieces_c1_rank(%x: tensor<f32>) {
   // expected-error @below {{sums the rows of 'tensor<f32>'}}
   %0 = nn.sum_pieces %x : tensor<f32>
@@ -43,8 +35,8 @@ func.func @sum_pieces_c1_rows(%x: tensor<0x4xf32>) {
 // -----
 
 func.func @gather_c1_elements(%x: tensor<4xf32>) {
-  // expected-error @below {{gathers 'tensor<4xf32>' of 2 ranks to 'tensor<4xf32>'}}
-  %0 = nn.gather %x over dp of 2 : tensor<4xf32> to tensor<4xf32>
+  // expected-error @below {{gathers 'tensor<4xf32>' of 2 ranks to 'tensor<9xf32>'}}
+  %0 = nn.gather %x over dp of 2 : tensor<4xf32> to tensor<9xf32>
   return
 }
 
@@ -61,5 +53,13 @@ func.func @gather_c1_type(%x: tensor<4xf32>) {
 func.func @gather_c1_ranks(%x: tensor<4xf32>) {
   // expected-error @below {{gathers 'tensor<4xf32>' of 0 ranks to 'tensor<0xf32>'}}
   %0 = nn.gather %x over dp of 0 : tensor<4xf32> to tensor<0xf32>
+  return
+}
+
+// -----
+
+func.func @shard_of_c1(%x: tensor<4xf32>) {
+  // expected-error @below {{takes a shard of 0}}
+  %0 = nn.shard_of %x over dp of 0 : tensor<4xf32>
   return
 }

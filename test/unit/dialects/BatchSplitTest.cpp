@@ -241,7 +241,7 @@ TEST(BatchSplit, PiecesRejoinedAreTheWhole) {
       "arith.constant",      "nn.iota",          "nn.batch_norm",
       "nn.batch_norm_grad",  "nn.quantize_both", "nn.quantize_blocks",
       "nn.batch_statistics", "nn.dequantize",    "nn.sum_over",
-      "nn.exchange",         "nn.gather"};
+      "nn.exchange",         "nn.gather",        "nn.shard_of"};
   for (auto &[name, count] : accepted)
     EXPECT_EQ(count == 0, indivisible.count(name) == 1) << name;
 }

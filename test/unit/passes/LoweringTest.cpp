@@ -302,6 +302,7 @@ TEST(Lowering, ChangesNoBit) {
   // under all plans (test/steps).
   const std::set<std::string> expanded = {"train.adamw4bit",
                                           "nn.exchange",
+                                          "nn.shard_of",
                                           "nn.layer_norm",
                                           "nn.layer_norm_grad",
                                           "nn.rms_norm",

@@ -75,6 +75,7 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
                                        "nn.fused",
                                        "nn.sum_over",
                                        "nn.exchange",
+                                       "nn.shard_of",
                                        "nn.sum_pieces",
                                        "nn.gather",
                                        "nn.batch_statistics",
