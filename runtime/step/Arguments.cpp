@@ -68,6 +68,9 @@ constexpr Flag kFlags[] = {
      "                          files: for --weights and transformers "
      "(--base)"},
     {"--resume", "DIR", "go on from a checkpoint"},
+    {"--resume-if-there", "DIR",
+     "the same where there is one, else begin; --steps counts\n"
+     "                          from the run's first step"},
     {"--log", "FILE", "write one JSON object per step (--resume: append)"},
     {"--config", "FILE",
      "flags from the table [train] of a TOML file; those given\n"
@@ -304,6 +307,8 @@ Status setFlag(const std::string &name, const std::string &value,
     parsed.savePrefix = {value.substr(0, equals), value.substr(equals + 1)};
   } else if (name == "--resume") {
     parsed.resume = value;
+  } else if (name == "--resume-if-there") {
+    parsed.resumeIfThere = value;
   } else if (name == "--log") {
     parsed.log = value;
   } else if (name == "--poison") {
@@ -337,6 +342,9 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
   if (isBoth || (resumes && (given.weights || parsed.init) && !kinds.hasBase))
     return usage("only one of --weights, --init and --resume can say where the "
                  "parameters start");
+  if (resumes && !parsed.resumeIfThere.empty())
+    return usage("only one of --resume and --resume-if-there can say where to "
+                 "go on");
   if (resumes && !parsed.adapter.empty())
     return usage("--adapter can't be given with --resume: the checkpoint has "
                  "the adapter");

@@ -31,6 +31,7 @@ struct Arguments {
   bool init = false; // random values, by initSeed
   uint64_t initSeed = 0;
   std::string save, resume, log;    // "": not requested
+  std::string resumeIfThere;        // a folder; "": not requested
   std::string adapter, saveAdapter; // folders; "": not requested
   std::string saveBase;             // a folder; "": not requested
   int64_t saveEvery = 0;            // steps; 0: at the end only

@@ -28,6 +28,11 @@ factsOf(const StepProgram &program, const Arguments &arguments) {
   return {{"step", stepIdentity()},
           {"fingerprint", program.fingerprint},
           {"mesh", program.mesh.text()},
+          // Before the facts that a checkpoint has.
+          {"start by --resume-if-there",
+           arguments.resumeIfThere.empty() ? "not given"
+           : arguments.resume.empty()      ? "without a checkpoint"
+                                           : "from a checkpoint"},
           {"seed", std::to_string(arguments.seed.value_or(0))},
           {"number of steps", digits(arguments.steps)},
           {"number of epochs", digits(arguments.epochs)},

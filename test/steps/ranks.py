@@ -24,7 +24,7 @@ import time
 
 import trained
 from case import Case, run_cases
-from trained import Run
+from trained import Checkpoint, Run
 
 TEN = 10
 # Relative, of losses and of parameters, of ranks against one device: each rank rounds its own sums to 16 bits, and a last
@@ -247,6 +247,20 @@ def check_faults(tally, step, data, scratch):
     alone = subprocess.run([*train, "--steps=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     tally.test("a start without a launcher is named",
                "" if alone.returncode == 2 and "mpirun -n 2" in alone.stdout else f"{alone.returncode}: {alone.stdout}")
+
+    # After a fault the same command goes on. A rank that sees no checkpoint is named.
+    saved, none = os.path.join(scratch, "again"), os.path.join(scratch, "none")
+    again = [[*train, "--steps=4", "--lr-schedule=cosine", "--save-every=2", f"--save={saved}", f"--resume-if-there={saved}"]] * 2
+    whole = Ranks(again).wait()
+    first = Checkpoint(saved)
+    half = [[*words, "--steps=2", "--lr-schedule=cosine:total=4"] for words in again]
+    shutil.rmtree(saved)
+    ends = [whole, Ranks(half).wait(), Ranks(again).wait()]
+    fault = "" if not any(code for code, _ in ends) else f"{ends}"
+    tally.test("the same command begins and goes on", fault or Checkpoint(saved).difference(first))
+    code, texts = Ranks([again[0], [*again[1], f"--resume-if-there={none}"]]).wait()
+    said = all(re.search(r"error: .*start by --resume-if-there.*'without a checkpoint'", text) for text in texts)
+    tally.test("a rank that sees no checkpoint is named", "" if code == 2 and said else f"{code}: {texts}")
 
     # A signal to one rank ends all after the same step.
     saved = os.path.join(scratch, "interrupted")
