@@ -153,6 +153,20 @@ Status byteNumber(const std::string &flag, const std::string &text,
                      text + "'");
 }
 
+/// Flags whose value is taken as it is.
+constexpr struct {
+  const char *name;
+  std::string Arguments::*member;
+} kPaths[] = {{"--trace", &Arguments::trace},
+              {"--nvme", &Arguments::nvme},
+              {"--adapter", &Arguments::adapter},
+              {"--save-adapter", &Arguments::saveAdapter},
+              {"--save-base", &Arguments::saveBase},
+              {"--save", &Arguments::save},
+              {"--resume", &Arguments::resume},
+              {"--resume-if-there", &Arguments::resumeIfThere},
+              {"--log", &Arguments::log}};
+
 /// Flags whose value doesn't show that they were given.
 struct GivenFlags {
   bool weights = false;
@@ -243,6 +257,9 @@ Status setFlag(const std::string &name, const std::string &value,
       return s;
   if (isDataFlag(name))
     return setDataFlag(name, value, number, parsed);
+  for (const auto &path : kPaths)
+    if (name == path.name)
+      parsed.*path.member = value;
   if (name == "--steps") {
     if (number > uint64_t(INT64_MAX / 2))
       return usage("--steps is too large");
@@ -259,10 +276,6 @@ Status setFlag(const std::string &name, const std::string &value,
       return usage(name + " takes a number from 1 to 1024, not '" + value +
                    "'");
     (name == "--threads" ? parsed.threads : parsed.hostThreads) = int(number);
-  } else if (name == "--trace") {
-    parsed.trace = value;
-  } else if (name == "--nvme") {
-    parsed.nvme = value;
   } else if (name == "--link-bandwidth") {
     if (Status s =
             byteNumber(name, value, parsed.linkBytesPerSecond, parsed.notes);
@@ -288,14 +301,6 @@ Status setFlag(const std::string &name, const std::string &value,
         !wholeNumber(name, value.substr(7), parsed.initSeed))
       return usage("--init takes random:SEED, not '" + value + "'");
     parsed.init = true;
-  } else if (name == "--adapter") {
-    parsed.adapter = value;
-  } else if (name == "--save-adapter") {
-    parsed.saveAdapter = value;
-  } else if (name == "--save-base") {
-    parsed.saveBase = value;
-  } else if (name == "--save") {
-    parsed.save = value;
   } else if (name == "--save-weights") {
     parsed.saveWeights = true;
     if (inlineValue)
@@ -305,12 +310,6 @@ Status setFlag(const std::string &name, const std::string &value,
     if (equals == std::string::npos)
       return usage("--save-prefix takes OLD=NEW, not '" + value + "'");
     parsed.savePrefix = {value.substr(0, equals), value.substr(equals + 1)};
-  } else if (name == "--resume") {
-    parsed.resume = value;
-  } else if (name == "--resume-if-there") {
-    parsed.resumeIfThere = value;
-  } else if (name == "--log") {
-    parsed.log = value;
   } else if (name == "--poison") {
     parsed.poison = true;
   } else if (name == "--check-finite") {
