@@ -72,6 +72,9 @@ public:
   }
   void endStep() override { world_.control->rests(); }
 
+  void saved(const std::string &sentence) override {
+    world_.control->saved(sentence);
+  }
   Status explain(const Status &status) override {
     return world_.control->explain(status);
   }

@@ -43,6 +43,9 @@ public:
   virtual void startStep(int64_t step) = 0;
   virtual void endStep() = 0;
 
+  /// The first rank says which checkpoint is whole, for the sentence about a
+  /// rank that ends the run; "": none is known.
+  virtual void saved(const std::string &sentence) = 0;
   /// The reason for an error of a step, which is mostly another rank.
   virtual Status explain(const Status &status) = 0;
   /// Tells all that this rank ends with an error of its own.

@@ -107,9 +107,11 @@ struct Trainer {
   DataReader data = {}, evaluation = {};
   TrainLog log = {};
   KeptCheckpoints kept{arguments.save, arguments.keep};
-  double bestLoss = INFINITY; // of evaluations
-  bool trained = false;       // a step was taken
-  int warnings = 0;           // about losses and norms that aren't finite
+  std::string wholePlace = ""; // the last checkpoint's; "": there is none
+  bool hasSaved = false;       // that one, and not resumed it
+  double bestLoss = INFINITY;  // of evaluations
+  bool trained = false;        // a step was taken
+  int warnings = 0;            // about losses and norms that aren't finite
 
   Status start() {
     const bool resumes = !arguments.resume.empty();
@@ -211,6 +213,7 @@ struct Trainer {
     std::string place;
     if (Status s = resumedValues(arguments, *step, place, notes); !s)
       return s;
+    ranks.isWhole(wholePlace = place, step->steps());
     const bool isKnown =
         place == arguments.resume && arguments.resumeIfThere.empty();
     if (!isKnown && !arguments.quiet)
@@ -283,10 +286,16 @@ struct Trainer {
   Status saveIn(const std::string &place,
                 std::optional<double> loss = std::nullopt) {
     const auto start = std::chrono::steady_clock::now();
+    // The new checkpoint may replace the last one at any time. A folder that
+    // the run resumed from may have two names.
+    if (!hasSaved || place == wholePlace)
+      ranks.isWhole(wholePlace, std::nullopt);
     if (Status s =
             step->save(place, RunNotes{data.samples(), data.shuffle(), loss});
         !s)
       return s;
+    ranks.isWhole(wholePlace = place, step->steps());
+    hasSaved = true;
     if (arguments.saveWeights)
       if (Status s = step->saveWeights(place, savedWeights()); !s)
         return s;

@@ -115,6 +115,17 @@ Status TrainerRanks::stops(bool hasSignal, bool &stops) const {
   return s;
 }
 
+void TrainerRanks::isWhole(const std::string &place,
+                           std::optional<int64_t> step) const {
+  if (!ranks_ || !isFirst())
+    return;
+  const std::string number =
+      step ? " of step " + std::to_string(*step) : std::string();
+  ranks_->saved(place.empty() ? ""
+                              : "the checkpoint" + number + " in '" + place +
+                                    "' is whole");
+}
+
 Status TrainerRanks::end(const Status &done) const {
   if (!ranks_)
     return done;

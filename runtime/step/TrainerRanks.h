@@ -19,6 +19,7 @@
 #include "runtime/step/Step.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace tmc {
@@ -60,6 +61,10 @@ public:
     ranks_->endStep();
     return done ? done : ranks_->explain(done);
   }
+  /// The checkpoint in the folder `place` is whole: that of `step`, or one of
+  /// unknown step while a new one replaces it. A fault says so. "": there is
+  /// none.
+  void isWhole(const std::string &place, std::optional<int64_t> step) const;
   /// Ends together with the others, or tells them the error of this rank.
   Status end(const Status &done) const;
 

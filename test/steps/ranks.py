@@ -273,8 +273,9 @@ def check_faults(tally, step, data, scratch):
 
     for how, sign, flags, words in (
             ("killed", signal.SIGKILL, [], r"rank 1 \(host \S+, process \d+\) is gone (in|after) step \d+"),
-            ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\)")):
+            ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\).*")):
         saved = os.path.join(scratch, how)
+        words += f"; the checkpoint( of step (?P<step>\\d+))? in '{re.escape(saved)}' is whole"
         ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20", *flags]] * 2)
         wait_for(saved)
         ranks.processes[1].send_signal(sign)
@@ -285,7 +286,11 @@ def check_faults(tally, step, data, scratch):
             text = "still runs after a minute"
         seconds = time.monotonic() - begin
         ranks.kill()
-        fault = "" if ranks.processes[0].returncode == WORLD and re.search(words, text) else f"{ranks.processes[0].returncode}: {text}"
+        said = re.search(words, text)
+        fault = "" if ranks.processes[0].returncode == WORLD and said else f"{ranks.processes[0].returncode}: {text}"
+        kept = Checkpoint(saved).metadata["step"]
+        if not fault and said["step"] not in (None, kept):
+            fault = f"the checkpoint is of step {kept}: {text}"
         again = RankRun("gloo", 2, step, how, data, f"--resume={saved}", steps=1, init=False)
         fault = fault or again.code and f"the checkpoint: {again.text}"
         tally.test(f"a {how} rank is named, and the checkpoint is whole", fault, f"{seconds:.1f} s")
