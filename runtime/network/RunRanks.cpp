@@ -24,6 +24,7 @@ public:
     its.library = settings.network;
     its.folder = settings.folder;
     its.facts = settings.facts;
+    its.bytesPerSecond = settings.bytesPerSecond;
     if (settings.mostSeconds > 0)
       its.mostSeconds = settings.mostSeconds;
     const StepProgram *program = settings.program;

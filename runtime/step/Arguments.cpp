@@ -101,6 +101,9 @@ constexpr Flag kFlags[] = {
     {"--network-timeout", "SECONDS",
      "how long a rank may stand still within a step (default\n"
      "                          120)"},
+    {"--network-bandwidth", "SIZE",
+     "bytes a second that a rank sends to the others at most\n"
+     "                          (an experiment)"},
     {"--tune-algorithms", "FILE",
      "cuda: time the algorithms of each product, write the\n"
      "                          fastest for tmc compile --algorithms, and "
@@ -236,6 +239,8 @@ Status setNetworkFlag(const std::string &name, const std::string &value,
     parsed.network = value;
     return Status::ok();
   }
+  if (name == "--network-bandwidth")
+    return byteNumber(name, value, parsed.networkBytesPerSecond, parsed.notes);
   constexpr uint64_t kMostSeconds = 1000000;
   if (number < 1 || number > kMostSeconds)
     return usage("--network-timeout takes a number from 1 to " +
@@ -281,7 +286,8 @@ Status setFlag(const std::string &name, const std::string &value,
             byteNumber(name, value, parsed.linkBytesPerSecond, parsed.notes);
         !s)
       return s;
-  } else if (name == "--network" || name == "--network-timeout") {
+  } else if (name == "--network" || name == "--network-timeout" ||
+             name == "--network-bandwidth") {
     return setNetworkFlag(name, value, number, parsed);
   } else if (name == "--seed") {
     parsed.seed = number;

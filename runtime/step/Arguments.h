@@ -51,6 +51,7 @@ struct Arguments {
   double linkBytesPerSecond = 0;
   std::string network;       // "mpi", "gloo"; "": by the launcher
   double networkTimeout = 0; // seconds; 0: the default
+  double networkBytesPerSecond = 0;
   int hostThreads = 0;
   std::vector<std::string> notes; // about values that were read
   std::string tune; // The file of measured algorithms; "": not requested

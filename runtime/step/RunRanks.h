@@ -56,9 +56,10 @@ public:
 
 struct RunRanksSettings {
   Mesh mesh;
-  std::string folder;     // of the step, with the network's libraries
-  std::string network;    // "mpi", "gloo"; "": by the launcher
-  double mostSeconds = 0; // that a rank may stand still; 0: the default
+  std::string folder;        // of the step, with the network's libraries
+  std::string network;       // "mpi", "gloo"; "": by the launcher
+  double mostSeconds = 0;    // that a rank may stand still; 0: the default
+  double bytesPerSecond = 0; // that the network is held to; 0: its own
   /// Facts that must be the same on all ranks: {"seed", "7"}.
   std::vector<std::pair<std::string, std::string>> facts;
   const StepProgram *program = nullptr; // for the names of entries

@@ -64,6 +64,7 @@ Status TrainerRanks::open(const StepProgram &program,
   settings.folder = folder;
   settings.network = arguments.network;
   settings.mostSeconds = arguments.networkTimeout;
+  settings.bytesPerSecond = arguments.networkBytesPerSecond;
   settings.program = &program;
   settings.facts = factsOf(program, arguments);
   Status status;

@@ -5,11 +5,12 @@
 
 Ten steps of two and four ranks give the losses of one device to 1e-6 and its parameters to 1e-5, with
 dropout, clipping, scaled losses, moments in 8 bits, micro-batches, labels that don't count, and a short
-last batch. Of one number of ranks each run gives the same bits: by MPI and by Gloo, in one thread and in
-two, in a budget near the smallest, with all that may leaving the device, and going on from a checkpoint.
-One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank with another seed,
-a killed rank and one that stands still are named, all end with 74, and the checkpoint stays whole. Ends
-with one line `N passed, M failed`. What the machine has no library for is skipped by name.
+last batch. Of one number of ranks each run gives the same bits: by MPI and by Gloo, on a slow network, in
+one thread and in two, in a budget near the smallest, with all that may leaving the device, and going on
+from a checkpoint. One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank
+with another seed, a killed rank and one that stands still are named, all end with 74, and the checkpoint
+stays whole. Ends with one line `N passed, M failed`. What the machine has no library for is
+skipped by name.
 """
 
 import math
@@ -34,6 +35,7 @@ WORLD = 74
 GPT2 = "test/models/gpt2-tiny-dropout.onnx"
 MPIRUN = shutil.which("mpirun")
 OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"] if MPIRUN and "Open MPI" in trained.run([MPIRUN, "--version"])[1] else []
+HELD_SECONDS = 0.05  # In which the network moves each gradient once.
 PRESSED = 0.02  # Of what all would take beyond the least, how much plans get.
 # Name: the step; numbers of ranks; whether several plans and libraries are compared.
 CASES = {
@@ -196,6 +198,7 @@ class RanksCase(Case):
                        RankRun(library, ranks, step, library, self.data, "--threads=1", steps=TEN).difference(first))
         tally.test(f"{name}: the bits in two threads",
                    RankRun(there[0], ranks, step, "threads", self.data, "--threads=2", "--poison", steps=TEN).difference(first))
+        self.check_bandwidth(tally, name, ranks, there[0], step, first)
         plan = self.plan(step)
         least = plan["smallest_found_bytes"]
         pressed = least + int(PRESSED * (plan["unconstrained_bytes"] - least))
@@ -204,6 +207,20 @@ class RanksCase(Case):
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
             tally.test(f"{name}: the bits {words}", fault)
+
+
+    def check_bandwidth(self, tally, name, ranks, library, step, first):
+        """Each gradient goes to the others, in 16 bits at least, and its sums come back."""
+        moments = re.compile(r"\.(exp_avg|exp_avg_sq)(_|$)|^loss_scale$")
+        elements = sum(len(data) // 4 for n, data in first.checkpoint.tensors.items()
+                       if not moments.search(n) and first.checkpoint.types[n] == "F32")
+        least = HELD_SECONDS * (ranks - 1) / ranks
+        held = RankRun(library, ranks, step, "held", self.data, f"--network-bandwidth={int(4 * elements / HELD_SECONDS)}", steps=TEN)
+        fault = held.difference(first)
+        quickest = min((line["seconds"] for line in held.lines), default=0)
+        if not fault and quickest < least:
+            fault = f"a step takes {quickest} s, and its bytes {least} s"
+        tally.test(f"{name}: the bits on a slow network", fault, f"{quickest:.3f} s a step")
 
 
 class Faults(Case):
