@@ -6,6 +6,7 @@
 
 #include "runtime/step/RunRanks.h"
 
+#include "runtime/network/Socket.h"
 #include "runtime/network/World.h"
 
 #include <algorithm>
@@ -49,29 +50,26 @@ public:
   }
 
   int rank() const override { return world_.place.rank; }
+  int ranks() const override { return int(mesh_.ranks()); }
   std::string description() const override {
     return std::to_string(mesh_.ranks()) + " ranks by " +
            world_.network->description();
   }
   Peers &peers() override { return *this; }
 
-  Status sum(int64_t &number) override {
-    std::vector<int64_t> all(size_t(mesh_.ranks()));
-    if (Status s = world_.network->gather(kWorld, all.data(), &number, 8); !s)
-      return explain(s);
-    number = 0;
-    for (const int64_t each : all)
-      number += each;
-    return Status::ok();
+  Status gather(void *to, const void *from, int64_t bytes) override {
+    return world_.network->gather(kWorld, to, from, bytes);
   }
   Status agree(int64_t &number) override {
     return world_.control->meet("agree", number, number);
   }
   void startStep(int64_t step) override {
     step_ = step;
+    networkSeconds_ = 0;
     computes(0);
   }
   void endStep() override { world_.control->rests(); }
+  double networkSeconds() const override { return networkSeconds_; }
 
   void saved(const std::string &sentence) override {
     world_.control->saved(sentence);
@@ -89,20 +87,26 @@ public:
     world_.control->computes(step_, entry);
   }
   Status gather(Axis axis, void *to, const void *from, int64_t bytes) override {
-    world_.control->calls(entry_);
-    Status s = world_.network->gather(groups_[size_t(axis)], to, from, bytes);
-    world_.control->calls(-1);
-    return s;
+    return inCall([&] {
+      return world_.network->gather(groups_[size_t(axis)], to, from, bytes);
+    });
   }
   Status exchange(Axis axis, void *to, const void *from,
                   int64_t bytes) override {
-    world_.control->calls(entry_);
-    Status s = world_.network->exchange(groups_[size_t(axis)], to, from, bytes);
-    world_.control->calls(-1);
-    return s;
+    return inCall([&] {
+      return world_.network->exchange(groups_[size_t(axis)], to, from, bytes);
+    });
   }
 
 private:
+  template <typename Call> Status inCall(Call &&call) {
+    world_.control->calls(entry_);
+    const double begin = monotonicSeconds();
+    const Status done = call();
+    networkSeconds_ += monotonicSeconds() - begin;
+    world_.control->calls(-1);
+    return done;
+  }
   Status wrongCount(const Place &place) const {
     const std::string wanted = std::to_string(mesh_.ranks());
     return {Code::Usage,
@@ -117,6 +121,7 @@ private:
   World world_;
   int groups_[3] = {};
   int64_t step_ = 0, entry_ = 0;
+  double networkSeconds_ = 0;
 };
 
 } // namespace

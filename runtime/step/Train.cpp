@@ -106,6 +106,7 @@ struct Trainer {
   std::unique_ptr<Step> step = nullptr;
   DataReader data = {}, evaluation = {};
   TrainLog log = {};
+  RankTimes times = {}; // of several ranks
   KeptCheckpoints kept{arguments.save, arguments.keep};
   std::string wholePlace = ""; // the last checkpoint's; "": there is none
   bool hasSaved = false;       // that one, and not resumed it
@@ -418,9 +419,15 @@ struct Trainer {
       if (Status s = feed(data); !s)
         return s;
       double loss = 0;
-      if (Status s = ranks.within(now, [&] { return step->run(loss); }); !s)
-        return s;
-      const StepStatistics stats = step->statistics();
+      StepStatistics stats;
+      const Status done = ranks.within(now, [&] {
+        if (Status s = step->run(loss); !s)
+          return s;
+        stats = step->statistics();
+        return ranks.share(stats, times);
+      });
+      if (!done)
+        return done;
       const bool isStill =
           program.skipsNonFinite && stats.skippedSteps > skipped;
       if (Status s = checkLoss(now, loss, isStill); !s)
@@ -437,7 +444,7 @@ struct Trainer {
       saturations = stats.saturations;
       if (!arguments.quiet) {
         std::printf("step %lld/%lld  loss %.6f  grad norm %.5f  %.3f s  "
-                    "%.0f %s/s  arena %s%s%s\n",
+                    "%.0f %s/s  arena %s%s%s%s\n",
                     static_cast<long long>(now), static_cast<long long>(last),
                     loss, std::fabs(stats.gradNorm), stats.lastStepSeconds,
                     perSecond, tokens ? "tokens" : "samples",
@@ -445,10 +452,12 @@ struct Trainer {
                     isScaled  ? scaleText(stats, isSkipped).c_str()
                     : isStill ? "  not finite, nothing moved"
                               : "",
-                    saturationText(saturated).c_str());
+                    saturationText(saturated).c_str(), slowestText().c_str());
         std::fflush(stdout);
       }
-      if (Status s = log.step(*step, {now, loss, rate, perSecond}); !s)
+      if (Status s = log.step(*step, {now, loss, rate, perSecond, stats,
+                                      times.slowest(), times.slowestSeconds()});
+          !s)
         return s;
       trained = true;
       if (evaluatesAfter(now, last))
@@ -467,8 +476,18 @@ struct Trainer {
     return report();
   }
 
-  /// Writes the trace and the profile, if requested.
+  /// "  slowest rank 1", if there are several.
+  std::string slowestText() const {
+    return times.slowest() < 0
+               ? ""
+               : "  slowest rank " + std::to_string(times.slowest());
+  }
+
+  /// Prints the times of the ranks. Writes the trace and the profile, if
+  /// requested.
   Status report() const {
+    if (!arguments.quiet)
+      std::fputs(visible(times.table()).c_str(), stdout);
     if (const Trace *trace = step->trace())
       if (Status s = trace->write(arguments.trace); !s)
         return s;

@@ -4,7 +4,10 @@
 
 #include "runtime/step/Identity.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <vector>
 
 namespace tmc {
 
@@ -106,6 +109,34 @@ Status TrainerRanks::checkAlike(const Step &step, const DataReader &data) {
     ranks_.reset();
     return apart ? Status(Code::Usage, fault) : apart;
   }
+  return Status::ok();
+}
+
+Status TrainerRanks::addUp(int64_t &number) const {
+  if (!ranks_)
+    return Status::ok();
+  std::vector<int64_t> all(size_t(ranks_->ranks()));
+  if (Status s = ranks_->gather(all.data(), &number, sizeof number); !s)
+    return ranks_->explain(s);
+  number = std::accumulate(all.begin(), all.end(), int64_t(0));
+  return Status::ok();
+}
+
+Status TrainerRanks::share(StepStatistics &stats, RankTimes &times) const {
+  if (!ranks_)
+    return Status::ok();
+  const RankStep own = {stats.lastStepSeconds, ranks_->networkSeconds(),
+                        stats.highWaterBytes};
+  std::vector<RankStep> all(size_t(ranks_->ranks()));
+  if (Status s = ranks_->gather(all.data(), &own, sizeof own); !s)
+    return s;
+  for (const RankStep &each : all) {
+    stats.lastStepSeconds = std::max(stats.lastStepSeconds, each.seconds);
+    for (const auto [space, bytes] : each.highWaterBytes)
+      stats.highWaterBytes[space.kind] =
+          std::max(stats.highWaterBytes[space.kind], bytes);
+  }
+  times.add(all);
   return Status::ok();
 }
 

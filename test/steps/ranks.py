@@ -13,6 +13,7 @@ stays whole. Ends with one line `N passed, M failed`. What the machine has no li
 skipped by name.
 """
 
+import json
 import math
 import os
 import re
@@ -115,6 +116,11 @@ class RankRun(Run):
         return code, "\n".join(texts)
 
 
+def small_budget(plan):
+    least = plan["smallest_found_bytes"]
+    return least + int(PRESSED * (plan["unconstrained_bytes"] - least))
+
+
 def libraries(step):
     """Those that a step has and that can be started here."""
     return [name for name in ("mpi", "gloo")
@@ -199,9 +205,7 @@ class RanksCase(Case):
         tally.test(f"{name}: the bits in two threads",
                    RankRun(there[0], ranks, step, "threads", self.data, "--threads=2", "--poison", steps=TEN).difference(first))
         self.check_bandwidth(tally, name, ranks, there[0], step, first)
-        plan = self.plan(step)
-        least = plan["smallest_found_bytes"]
-        pressed = least + int(PRESSED * (plan["unconstrained_bytes"] - least))
+        pressed = small_budget(self.plan(step))
         for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]):
             directory, fault = self.compile(f"{ranks} ranks {words}", f"--devices={ranks}", *flags)
             if not fault:
@@ -233,12 +237,37 @@ class Faults(Case):
         if "gloo" not in libraries(step):
             return tally.skip("faults: there is no Gloo")
         check_faults(tally, step, self.data, self.directory)
+        moved, fault = self.compile("2 ranks with offload", "--devices=2", "--offload=all", f"--budget={small_budget(self.plan(step))}")
+        if fault:
+            return tally.test("the slowest rank", fault)
+        check_slowest(tally, moved, self.data, self.directory)
 
 
 def wait_for(directory):
     deadline = time.monotonic() + 60
     while not os.path.exists(os.path.join(directory, "checkpoint.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+def check_slowest(tally, step, data, scratch):
+    """Rank 1 has a slow way to its host."""
+    steps, path = 11, os.path.join(scratch, "slowest.jsonl")
+    train = [os.path.join(step, "train"), *[f"--data={d}" for d in data], "--init=random:1", "--network=gloo",
+             f"--steps={steps}", f"--log={path}", "--threads=1"]
+    code, texts = Ranks([train, [*train, "--link-bandwidth=1MB"]]).wait()
+    rows = {int(rank): int(count) for rank, count in
+            re.findall(r"^ +(\d+) +[\d.]+ s +[\d.]+ s +(\d+) +[\d.]+ \wiB$", texts[0], re.MULTILINE)}
+    with open(path) as file:
+        lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
+    logged = [line["slowest_rank"] for line in lines[1:]]
+    fault = ""
+    if code or f"{steps - 1} steps after the first" not in texts[0] or rows != {rank: logged.count(rank) for rank in (0, 1)}:
+        fault = f"{code}: {rows}, the log says {logged}: {texts[0]}"
+    elif logged != [1] * (steps - 1) or texts[0].count("slowest rank 1\n") < steps - 1:
+        fault = f"rank 1 is the slowest in {logged.count(1)} steps: {texts[0]}"
+    elif any(not 0 < line["slowest_rank_seconds"] <= line["seconds"] for line in lines):
+        fault = f"times are {lines}"
+    tally.test("the slowest rank is named", fault or texts[1])
 
 
 def check_faults(tally, step, data, scratch):
