@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What must hold of steps of several ranks; needs only the standard library, and MPI or Gloo.
 
-    ranks.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR]
+    ranks.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR] [--kills N]
 
 Ten steps of two and four ranks give the losses of one device to 1e-6 and its parameters to 1e-5, with
 dropout, clipping, scaled losses, moments in 8 bits, micro-batches, labels that don't count, and a short
@@ -9,13 +9,15 @@ last batch. Of one number of ranks each run gives the same bits: by MPI and by G
 one thread and in two, in a budget near the smallest, with all that may leaving the device, and going on
 from a checkpoint. One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank
 with another seed, a killed rank and one that stands still are named, all end with 74, and the checkpoint
-stays whole. Ends with one line `N passed, M failed`. What the machine has no library for is
-skipped by name.
+stays whole. That holds of kills of drawn ranks at drawn moments, and the same command then goes on to the
+bytes of a run that was never killed. Ends with one line `N passed, M failed`. The machine may lack a
+library: its tests are skipped by name.
 """
 
 import json
 import math
 import os
+import random
 import re
 import shutil
 import signal
@@ -342,11 +344,96 @@ def check_faults(tally, step, data, scratch):
         tally.test(f"a {how} rank is named, and the checkpoint is whole", fault, f"{seconds:.1f} s")
 
 
+class Kills(Case):
+    """A run that is killed and started again, until it is through, as often as asked for."""
+
+    STEPS, SAVE_EVERY, MOST_SECONDS = 120, 7, 10
+
+    def start(self, saved, log):
+        return Ranks([[os.path.join(self.step, "train"), *[f"--data={d}" for d in self.data], "--init=random:1", "--seed=7", "--quiet",
+                       "--network=gloo", "--threads=1", f"--steps={self.STEPS}", "--lr-schedule=cosine", f"--save-every={self.SAVE_EVERY}",
+                       f"--save={saved}", f"--resume-if-there={saved}", f"--log={log}"]] * 2)
+
+    def check(self, tally):
+        self.step, fault = self.compile("2 ranks", "--devices=2")
+        if fault:
+            return tally.test("kills", fault)
+        if "gloo" not in libraries(self.step):
+            return tally.skip("kills: there is no Gloo")
+        begin = time.monotonic()
+        code, texts = self.start(os.path.join(self.directory, "whole"), os.path.join(self.directory, "whole.jsonl")).wait()
+        seconds = time.monotonic() - begin
+        if code:
+            return tally.test("kills", f"{code}: {texts}")
+        whole = Checkpoint(os.path.join(self.directory, "whole"))
+        draw, kills, rounds, slowest, fault = random.Random(self.options.seed), 0, 0, 0.0, ""
+        saved = os.path.join(self.directory, "killed")
+        while kills < self.options.kills and not fault:
+            shutil.rmtree(saved, ignore_errors=True)
+            rounds += 1
+            is_through = False
+            while not is_through and not fault:
+                wait = draw.random() * seconds / 2 if kills < self.options.kills else 600
+                is_through, took, fault = self.kill(saved, draw.randrange(2), wait)
+                kills += not is_through
+                slowest = max(slowest, took)
+            if not fault:
+                fault = Checkpoint(saved).difference(whole)
+            if not fault and os.listdir(saved) != ["checkpoint.safetensors"]:
+                fault = f"the folder has {os.listdir(saved)}"
+        tally.test(f"killed {kills} times", fault and f"seed {self.options.seed}: {fault}",
+                   f"{rounds} runs, all ranks ended within {slowest:.2f} s")
+
+    def kill(self, saved, victim, wait):
+        """Starts the run, kills a rank after `wait` seconds, and returns if the run was through before, the seconds
+        after which the other rank ended, and the fault."""
+        log = os.path.join(self.directory, "killed.jsonl")
+        if os.path.exists(log):
+            os.remove(log)
+        was_there = os.path.exists(os.path.join(saved, "checkpoint.safetensors"))
+        ranks = self.start(saved, log)
+        dying, other = ranks.processes[victim], ranks.processes[1 - victim]
+        # The ranks have come together. A rank that waits for another one to come does so for a minute.
+        deadline = time.monotonic() + 60
+        while not os.path.exists(log) and other.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        try:
+            dying.wait(wait)
+        except subprocess.TimeoutExpired:
+            dying.send_signal(signal.SIGKILL)
+        begin = time.monotonic()
+        try:
+            text = other.communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            text = "it still runs"
+        took = time.monotonic() - begin
+        ranks.kill()
+        dying.communicate()
+        if dying.returncode == 0:
+            return True, 0.0, text if other.returncode else ""
+        said = re.search(rf"^error: rank {victim} \(host \S+, process {dying.pid}\) is gone (before the first step|(in|after) step \d+)"
+                         rf"(; the checkpoint( of step (?P<step>\d+))? in '{re.escape(saved)}' is whole)?$", text, re.MULTILINE)
+        if dying.returncode != -signal.SIGKILL or other.returncode != WORLD or not said or took > self.MOST_SECONDS:
+            return False, took, f"rank {victim} ended with {dying.returncode}, the other one with {other.returncode} after {took:.1f} s: {text}"
+        is_named = "whole" in said[0]
+        if not is_named and was_there:
+            return False, took, f"no checkpoint is named: {text}"
+        if is_named and said["step"] not in (None, Checkpoint(saved).metadata["step"]):
+            return False, took, f"the checkpoint is of step {Checkpoint(saved).metadata['step']}: {text}"
+        return False, took, ""
+
+
+def add_options(parser):
+    parser.add_argument("--kills", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1, help="of the kills")
+
+
 def cases(options, scratch):
     made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
     made.append(Faults("faults", CASES["mlp-small"][0], options, scratch))
+    made.append(Kills("kills", CASES["mlp-small"][0], options, scratch))
     return [case for case in made if options.only in case.name]
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases(__doc__, "ranks", cases))
+    sys.exit(run_cases(__doc__, "ranks", cases, add_options))
