@@ -157,6 +157,9 @@ class RanksCase(Case):
         step, fault = self.compile(f"{ranks} ranks", f"--devices={ranks}")
         if fault:
             return tally.test(name, fault)
+        code, text = trained.run([self.tmc, "verify", "--threads=1", step])
+        is_right = code == 0 if self.model.get("decided", True) else code == 1 and "rounding alone decides" in text
+        tally.test(f"{name}: verify", "" if is_right else text)
         there = libraries(step)
         if not there:
             return tally.skip(f"{name}: there is neither mpirun nor Gloo")
