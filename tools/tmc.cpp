@@ -24,6 +24,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <memory>
+#include <set>
 #include <unistd.h>
 #include <vector>
 
@@ -59,8 +60,9 @@ struct ModelFlags {
   cl::opt<std::string> batch{"batch", cl::value_desc("N"),
                              cl::desc("samples per step"), TMC_MODEL_FLAG};
   cl::opt<std::string> devices{
-      "devices", cl::value_desc("N"),
-      cl::desc("ranks that each train on their part of the batch (many.md)"),
+      "devices", cl::value_desc("N[,N...]"),
+      cl::desc("ranks that each train on their part of the batch (many.md);\n"
+               "several numbers: a step for each"),
       TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),
@@ -280,6 +282,7 @@ private:
 #undef TMC_MODEL_FLAG
 
   Expected<void> readModel(CompileOptions &options);
+  Expected<void> readDevices(CompileOptions &options);
   Expected<void> readTrained(CompileOptions &options);
   Expected<void> readProgram(CompileOptions &options);
   Expected<void> readOffload(CompileOptions &options);
@@ -314,18 +317,41 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
       return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
     options.dims[name.str()] = value;
   }
-  if (!devices.empty() &&
-      (llvm::StringRef(devices).getAsInteger(10, options.mesh.data) ||
-       options.mesh.data < 1 || options.mesh.data > kMostRanks))
-    return Failure::usage("--devices=" + devices +
-                          " isn't a number from 1 to " +
-                          std::to_string(kMostRanks));
+  TMC_TRY(readDevices(options));
   if (batch.empty())
     return {};
   int64_t count;
   if (llvm::StringRef(batch).getAsInteger(10, count) || count <= 0)
     return Failure::usage("--batch=" + batch + " is no positive number");
   options.batch = count;
+  return {};
+}
+
+/// Reads the numbers of ranks, one for each step.
+Expected<void> ModelFlags::readDevices(CompileOptions &options) {
+  if (devices.empty())
+    return {};
+  constexpr size_t kMostMeshes = 8;
+  std::set<int> numbers;
+  for (llvm::StringRef word : llvm::split(devices, ',')) {
+    int number = 0;
+    if (word.getAsInteger(10, number) || number < 1 || number > kMostRanks)
+      return Failure::usage(
+          "--devices=" + devices + " isn't a number from 1 to " +
+          std::to_string(kMostRanks) + ", or several with commas");
+    numbers.insert(number);
+  }
+  if (numbers.size() > kMostMeshes)
+    return Failure::usage("--devices takes " + std::to_string(kMostMeshes) +
+                          " numbers at most");
+  for (int number : numbers) {
+    options.mesh.data = number;
+    options.meshes.push_back(options.mesh);
+  }
+  options.mesh = options.meshes.front();
+  if (options.meshes.size() > 1 && !compile)
+    return Failure::usage("--devices takes several numbers with tmc compile "
+                          "alone");
   return {};
 }
 

@@ -67,6 +67,9 @@ struct CompileOptions {
   std::string algorithms; // A file of measured algorithms; empty: none.
   std::optional<int64_t> batch;
   Mesh mesh; // The ranks of a step for several devices.
+  /// More than one: a step for each number of ranks, ascending, in a folder of
+  /// the output.
+  std::vector<Mesh> meshes;
   std::map<std::string, int64_t> dims;
   std::string loss;
   /// Micro-batches, precision (passes/Precision.h), optimizer

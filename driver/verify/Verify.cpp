@@ -214,12 +214,19 @@ private:
     const std::string name = stepNameIn(options.directory);
     const std::string text = options.directory + "/step.mlir",
                       binary = options.directory + "/" + libraryOf(name);
-    for (const std::string &path : {text, binary})
-      if (!llvm::sys::fs::exists(path))
-        return Failure::input("'" + options.directory +
-                              "' isn't a compiled step: it has no " +
-                              llvm::StringRef(path).rsplit('/').second.str())
-            .note("tmc compile MODEL -o DIR makes one");
+    for (const std::string &path : {text, binary}) {
+      if (llvm::sys::fs::exists(path))
+        continue;
+      const std::vector<std::string> meshes =
+          OutputDirectory::meshFoldersIn(options.directory);
+      return Failure::input("'" + options.directory +
+                            "' isn't a compiled step: it has no " +
+                            llvm::StringRef(path).rsplit('/').second.str())
+          .note(meshes.empty()
+                    ? "tmc compile MODEL -o DIR makes one"
+                    : "'" + options.directory + "/" + meshes.front() +
+                          "' is one for some number of ranks");
+    }
     DialectRegistry registry;
     registerAllDialects(registry);
     context = std::make_unique<MLIRContext>(registry,

@@ -10,7 +10,8 @@ one thread and in two, in a budget near the smallest, with all that may leaving 
 from a checkpoint. One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank
 with another seed, a killed rank and one that stands still are named, all end with 74, and the checkpoint
 stays whole. That holds of kills of drawn ranks at drawn moments, and the same command then goes on to the
-bytes of a run that was never killed. Ends with one line `N passed, M failed`. The machine may lack a
+bytes of a run that was never killed. A directory with steps for two numbers of ranks starts that of its
+world. Ends with one line `N passed, M failed`. The machine may lack a
 library: its tests are skipped by name.
 """
 
@@ -426,6 +427,48 @@ class Kills(Case):
         return False, took, ""
 
 
+class Meshes(Case):
+    """Steps for several numbers of ranks in one directory, and the trainer of the world beside them."""
+
+    def folders(self):
+        return sorted(os.listdir(os.path.join(self.directory, "both")))
+
+    def check(self, tally):
+        step, fault = self.compile("both", "--devices=2,4")
+        if fault or "gloo" not in libraries(os.path.join(step, "ranks-2")):
+            return tally.test("meshes", fault) if fault else tally.skip("meshes: there is no Gloo")
+        saved = os.path.join(self.directory, "saved")
+        train = [os.path.join(step, "train"), *[f"--data={d}" for d in self.data], "--quiet", "--network=gloo", f"--save={saved}",
+                 f"--resume-if-there={saved}", "--init=random:1"]
+        for ranks, steps in (2, 3), (4, 3), (4, 5), (2, 5):
+            log = os.path.join(self.directory, "log.jsonl")
+            code, texts = Ranks([[*train, f"--steps={steps}", f"--log={log}"]] * ranks).wait()
+            now = Checkpoint(saved) if not code else None
+            with open(log) as file:
+                words = [json.loads(line) for line in file][0]["command"]
+            # A mesh that takes no step saves what the other one saved.
+            fault = f"{code}: {texts}" if code else "" if now.metadata["step"] == str(steps) and words[0] == train[0] else f"{now.metadata}, {words}"
+            if not fault and (ranks, steps) in ((4, 3), (2, 5)):
+                fault = now.difference(before)
+            before = now
+            tally.test(f"meshes: {ranks} ranks up to step {steps}", fault)
+        code, texts = Ranks([[*train, "--steps=1"]] * 3).wait()
+        said = all("the steps here are for 2 and 4 ranks, and TMC_RANK started 3" in text for text in texts)
+        tally.test("meshes: another number of ranks is named", "" if code == 2 and said else f"{code}: {texts}")
+        code, text = trained.run([train[0], "--help"])
+        tally.test("meshes: help", "" if code == 0 and f"usage: {train[0]}" in text else text)
+        # A compilation that fails leaves all as it was, and a later one takes the numbers that it has.
+        before = self.folders()
+        _, fault = self.compile("both", "--devices=2,3")
+        tally.test("meshes: one that can't be leaves the others", "" if "with 2" in fault and self.folders() == before else f"{fault} {self.folders()}")
+        _, fault = self.compile("both", "--devices=1,2")
+        tally.test("meshes: others take their place", fault or ("" if self.folders() == ["config.toml", "ranks-1", "ranks-2", "train"] else f"{self.folders()}"))
+        _, fault = self.compile("both")
+        has_left = [name for name in self.folders() if name.startswith("ranks-")]
+        alone, text = trained.run([*train, "--steps=6"])
+        tally.test("meshes: one device takes their place", fault or (f"{has_left} {text}" if has_left or alone else ""))
+
+
 def add_options(parser):
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1, help="of the kills")
@@ -434,6 +477,7 @@ def add_options(parser):
 def cases(options, scratch):
     made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
     made.append(Faults("faults", CASES["mlp-small"][0], options, scratch))
+    made.append(Meshes("meshes", CASES["mlp-small"][0], options, scratch))
     made.append(Kills("kills", CASES["mlp-small"][0], options, scratch))
     return [case for case in made if options.only in case.name]
 
