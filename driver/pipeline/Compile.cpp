@@ -266,11 +266,12 @@ static Expected<void> publish(WrittenStep &written, const std::string &output) {
   return {};
 }
 
-/// Removes the steps of an earlier compilation for numbers of ranks that aren't
-/// among `kept`.
+/// Removes the steps in `folders`, of an earlier compilation for several
+/// numbers of ranks, that aren't among `kept`.
 static Expected<void> removeMeshes(const std::string &output,
+                                   const std::vector<std::string> &folders,
                                    const std::vector<Mesh> &kept) {
-  for (const std::string &name : OutputDirectory::meshFoldersIn(output)) {
+  for (const std::string &name : folders) {
     if (llvm::any_of(kept, [&](const Mesh &mesh) {
           return name == meshFolderOf(mesh.ranks());
         }))
@@ -302,6 +303,7 @@ static Expected<void> compileMeshes(const CompileOptions &options,
       OutputDirectory::create(output, options.force);
   if (!directory)
     return std::move(directory.failure());
+  const auto before = OutputDirectory::meshFoldersIn(output);
   std::vector<WrittenStep> steps;
   for (const Mesh &mesh : options.meshes) {
     CompileOptions its = options;
@@ -328,7 +330,7 @@ static Expected<void> compileMeshes(const CompileOptions &options,
     const Mesh &mesh = step.compiled.candidate->options.mesh;
     TMC_TRY(publish(step, output + "/" + meshFolderOf(mesh.ranks())));
   }
-  TMC_TRY(removeMeshes(output, options.meshes));
+  TMC_TRY(removeMeshes(output, before, options.meshes));
   return directory->commit(oldWeights(output), /*makesNoStep=*/true);
 }
 
@@ -375,6 +377,7 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
   Expected<WrittenStep> written = writeStep(std::move(compiled), *output);
   if (!written)
     return std::move(written.failure());
+  const auto meshes = OutputDirectory::meshFoldersIn(*output);
   TMC_TRY(publish(*written, *output));
-  return removeMeshes(*output, {});
+  return removeMeshes(*output, meshes, {});
 }

@@ -177,7 +177,9 @@ std::string tmc::meshFolderOf(int64_t ranks) {
 std::vector<std::string>
 OutputDirectory::meshFoldersIn(const std::string &path) {
   Folder directory = Folder::open(path, Folder::Links::Followed);
-  return directory ? meshFoldersOf(directory) : std::vector<std::string>();
+  if (!directory || planIn(directory) || !directory.status("train"))
+    return {};
+  return meshFoldersOf(directory);
 }
 
 std::string tmc::stepNameIn(const std::string &path) {

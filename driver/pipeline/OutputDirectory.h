@@ -49,7 +49,8 @@ public:
   /// read.
   static Expected<void> check(const std::string &path);
 
-  /// The folders in `path` that hold steps for several numbers of ranks.
+  /// The folders in `path` of steps for several numbers of ranks, if it has
+  /// such and their trainer, and no step of its own.
   static std::vector<std::string> meshFoldersIn(const std::string &path);
 
   /// Makes `path` and its staging directory. `force`: even if others wrote the

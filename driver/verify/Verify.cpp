@@ -438,7 +438,8 @@ private:
         if (!its)
           return std::move(its.failure());
         // A difference that is no number counts as the largest.
-        if (!farthest || !(its->difference <= farthest->difference))
+        if (!farthest || std::isnan(its->difference) ||
+            its->difference > farthest->difference)
           farthest = std::move(*its);
       }
       list.push_back(std::move(*farthest));

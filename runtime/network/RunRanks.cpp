@@ -58,7 +58,13 @@ public:
   Peers &peers() override { return *this; }
 
   Status gather(void *to, const void *from, int64_t bytes) override {
-    return world_.network->gather(kWorld, to, from, bytes);
+    // Within a step this rank waits for others, and doesn't stand still.
+    if (isInStep_)
+      world_.control->calls(entry_);
+    const Status done = world_.network->gather(kWorld, to, from, bytes);
+    if (isInStep_)
+      world_.control->calls(-1);
+    return done;
   }
   Status agree(int64_t &number) override {
     return world_.control->meet("agree", number, number);
@@ -66,9 +72,13 @@ public:
   void startStep(int64_t step) override {
     step_ = step;
     networkSeconds_ = 0;
+    isInStep_ = true;
     computes(0);
   }
-  void endStep() override { world_.control->rests(); }
+  void endStep() override {
+    isInStep_ = false;
+    world_.control->rests();
+  }
   double networkSeconds() const override { return networkSeconds_; }
 
   void saved(const std::string &sentence) override {
@@ -122,6 +132,7 @@ private:
   int groups_[3] = {};
   int64_t step_ = 0, entry_ = 0;
   double networkSeconds_ = 0;
+  bool isInStep_ = false;
 };
 
 } // namespace

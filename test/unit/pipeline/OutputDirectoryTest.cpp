@@ -200,6 +200,10 @@ TEST(OutputDirectory, HoldsStepsForSeveralNumbersOfRanks) {
   llvm::sort(folders);
   EXPECT_EQ(folders,
             (std::vector<std::string>{"ranks-16", "ranks-2", "ranks-4"}));
+  // A step of its own beside them: they aren't parts of it.
+  write(place + "/plan.json", kPlan);
+  EXPECT_TRUE(OutputDirectory::meshFoldersIn(place).empty());
+  fs::remove(place + "/plan.json");
   // Others' names and files.
   for (const char *name : {"ranks-02", "ranks-", "ranks-two", "ranks-8"}) {
     fs::create_directory(place + "/" + name);
