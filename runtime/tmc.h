@@ -54,6 +54,33 @@ extern "C" {
 
 typedef struct tmc_step tmc_step;
 
+/* A call between ranks that moves bytes, and blocks until they are there. Not
+ * 0: it failed, and the step is void. `axis` is 0 for data, 1 for tensor, 2 for
+ * pipeline parallelism. */
+typedef int (*tmc_transfer)(void *context, int32_t axis, void *to,
+                            const void *from, int64_t bytes, int64_t total);
+
+/* The ranks of a step of tmc compile --devices, as the program connects them.
+ * Each rank runs its own step, and all of a group make the same calls in one
+ * order. A step makes one call at a time, from any thread. */
+typedef struct tmc_peers {
+  uint32_t size;
+  int32_t ranks[3]; /* along each axis */
+  int32_t place[3]; /* of this rank, from 0 */
+  void *context;    /* for the calls; valid until the step is destroyed */
+  /* The `bytes` bytes of each rank r go to `to` + r * bytes, on all ranks, but
+   * none beyond `to` + total. `from` may be this rank's own place in `to`. */
+  tmc_transfer gather;
+  /* Piece r of `from` goes to rank r, and piece r of `to` comes from it. Pieces
+   * lie `bytes` bytes apart. `from` has `total` bytes: the last pieces may be
+   * shorter, or empty. */
+  tmc_transfer exchange;
+  /* The `bytes` bytes of rank `from` go to all ranks, between two steps: for
+   * reads of tensors of which each rank keeps a part. All ranks read them. */
+  int (*share)(void *context, int32_t axis, int32_t from, void *data,
+               int64_t bytes);
+} tmc_peers;
+
 typedef struct tmc_options {
   uint32_t size;
   int32_t threads;      /* cpu: 0: one per core */
@@ -67,6 +94,7 @@ typedef struct tmc_options {
   const char *nvme_directory;   /* of the swap file; null: the directory of
                                    tmc compile --nvme */
   double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
+  const tmc_peers *peers;       /* of a step for several devices, else null */
 } tmc_options;
 
 /* Element types, in the order of tmc::DType. */

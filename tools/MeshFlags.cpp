@@ -2,15 +2,44 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace tmc;
 
 /// Of `zero`.
 static constexpr int64_t kMostLevel = 3;
+/// Steps in one directory.
+static constexpr size_t kMostMeshes = 8;
 
-static Failure noDevices(llvm::StringRef text) {
-  return Failure::usage("--devices=" + text.str() +
-                        " isn't a number from 1 to " +
-                        std::to_string(kMostRanks));
+/// Reads a number of ranks.
+static bool readRanks(llvm::StringRef word, int &number) {
+  return !word.getAsInteger(10, number) && number >= 1 && number <= kMostRanks;
+}
+
+/// Reads the numbers of ranks, one for each step.
+static Expected<void> readDevices(llvm::StringRef devices, bool mayBeSeveral,
+                                  CompileOptions &options) {
+  std::set<int> numbers;
+  for (llvm::StringRef word : llvm::split(devices, ',')) {
+    int number = 0;
+    if (!readRanks(word, number))
+      return Failure::usage(
+          "--devices=" + devices.str() + " isn't a number from 1 to " +
+          std::to_string(kMostRanks) + ", or several with commas");
+    numbers.insert(number);
+  }
+  if (numbers.size() > kMostMeshes)
+    return Failure::usage("--devices takes " + std::to_string(kMostMeshes) +
+                          " numbers at most");
+  for (int number : numbers) {
+    options.mesh.data = number;
+    options.meshes.push_back(options.mesh);
+  }
+  options.mesh = options.meshes.front();
+  if (options.meshes.size() > 1 && !mayBeSeveral)
+    return Failure::usage("--devices takes several numbers with tmc compile "
+                          "alone");
+  return {};
 }
 
 static Failure noParallel(llvm::StringRef text, const std::string &why) {
@@ -18,17 +47,14 @@ static Failure noParallel(llvm::StringRef text, const std::string &why) {
 }
 
 Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
-                             CompileOptions &options) {
-  int64_t count = 1;
-  if (!devices.empty() &&
-      (devices.getAsInteger(10, count) || count < 1 || count > kMostRanks))
-    return noDevices(devices);
-  options.mesh.data = int(count);
+                             bool mayBeSeveral, CompileOptions &options) {
+  if (!devices.empty())
+    TMC_TRY(readDevices(devices, mayBeSeveral, options));
   llvm::SmallVector<llvm::StringRef> parts;
   parallel.split(parts, ',', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts) {
     auto [name, value] = part.split('=');
-    int64_t number = -1;
+    int number = -1;
     if (value.getAsInteger(10, number))
       return noParallel(parallel, "'" + part.str() + "' isn't NAME=NUMBER");
     if (name == "zero") {
@@ -36,13 +62,13 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
         return noParallel(parallel, "zero is 0, 1, 2 or 3");
       options.shardLevel = number;
     } else if (name == "dp") {
-      if (number < 1 || number > kMostRanks ||
-          (!devices.empty() && number != count))
-        return noParallel(
-            parallel, devices.empty() ? "dp is a number from 1 to " +
-                                            std::to_string(kMostRanks)
-                                      : "dp isn't --devices=" + devices.str());
-      options.mesh.data = int(number);
+      if (!readRanks(value, number))
+        return noParallel(parallel, "dp is a number from 1 to " +
+                                        std::to_string(kMostRanks));
+      if (!devices.empty() &&
+          (options.meshes.size() > 1 || number != options.mesh.data))
+        return noParallel(parallel, "dp isn't --devices=" + devices.str());
+      options.mesh.data = number;
     } else if (name == "tp" || name == "pp") {
       if (number != 1)
         return Failure::unsupported("--parallel: " + name.str() +

@@ -7,11 +7,11 @@
 
 namespace tmc {
 
-/// Reads `--devices` and `--parallel`, which may be empty: "8", and
-/// "dp=8,zero=3". A failure of usage for texts that aren't of this form or
-/// contradict each other.
+/// Reads `--devices` and `--parallel`, which may be empty: "8", "2,4" if
+/// `mayBeSeveral`, and "dp=8,zero=3". A failure of usage for texts that aren't
+/// of this form or contradict each other.
 Expected<void> readMesh(llvm::StringRef devices, llvm::StringRef parallel,
-                        CompileOptions &options);
+                        bool mayBeSeveral, CompileOptions &options);
 
 } // namespace tmc
 

@@ -545,8 +545,10 @@ def check_golden(tally, build):
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
     for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"), ("names", "names"), (
-            "evaluation", "evaluation"), ("ranks", "ranks"):
+            "evaluation", "evaluation"):
         rows_of(tally, suite, "test/steps/%s.py" % script, build, "--build", build)
+    kills = "6" if tally.is_left("ranks: 44 of 50 kills") else "50"
+    rows_of(tally, "ranks", "test/steps/ranks.py", build, "--build", build, "--kills", kills)
     tally.is_left("steps: 50 % and 75 % of the room for 16 and 8 bits; two offloads in micro-batches")
     # The first draw takes as long as all of the share.
     draws = ["8", "--from", "1"] if tally.is_left("draws: 59 of 67") else ["60", "--found"]

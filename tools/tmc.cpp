@@ -25,6 +25,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <memory>
+#include <set>
 #include <unistd.h>
 #include <vector>
 
@@ -60,8 +61,9 @@ struct ModelFlags {
   cl::opt<std::string> batch{"batch", cl::value_desc("N"),
                              cl::desc("samples per step"), TMC_MODEL_FLAG};
   cl::opt<std::string> devices{
-      "devices", cl::value_desc("N"),
-      cl::desc("ranks that each train on their part of the batch (many.md)"),
+      "devices", cl::value_desc("N[,N...]"),
+      cl::desc("ranks that each train on their part of the batch (many.md);\n"
+               "several numbers: a step for each"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> parallel{
       "parallel", cl::value_desc("dp=N,zero=0..3"),
@@ -322,7 +324,7 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
       return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
     options.dims[name.str()] = value;
   }
-  TMC_TRY(readMesh(devices, parallel, options));
+  TMC_TRY(readMesh(devices, parallel, compile, options));
   if (batch.empty())
     return {};
   int64_t count;

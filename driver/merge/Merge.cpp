@@ -41,7 +41,7 @@ public:
     if (!made)
       return;
     parent.removeFolder(name);
-    keepWhenStopped();
+    keepWhenStopped(full);
   }
 
   Expected<void> create(const std::string &wanted) {
@@ -67,7 +67,7 @@ public:
     if (made)
       return {};
     Failure failure = worldFailure("write in", place);
-    keepWhenStopped();
+    keepWhenStopped(full);
     return failure;
   }
   const std::string &path() const { return full; }
@@ -76,7 +76,7 @@ public:
     if (renameat(parent.fd(), name.c_str(), parent.fd(), output.c_str()))
       return worldFailure("make", shown);
     made = false;
-    keepWhenStopped();
+    keepWhenStopped(full);
     if (fsync(parent.fd()))
       return worldFailure("sync the folder of", shown);
     return {};

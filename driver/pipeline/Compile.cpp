@@ -14,6 +14,7 @@
 #include "driver/pipeline/RunPasses.h"
 #include "driver/pipeline/Sweep.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -207,8 +208,137 @@ static Expected<void> checkOutput(const CompileOptions &options,
   return {};
 }
 
+namespace {
+
+/// A step whose files are written, and not in their places yet.
+struct WrittenStep {
+  Compiled compiled;
+  OutputDirectory directory;
+  std::vector<std::string> replaced;
+  DependRule rule;
+};
+
+} // namespace
+
+/// Writes the files of a compiled step for the directory `output`.
+static Expected<WrittenStep> writeStep(Compiled compiled,
+                                       const std::string &output) {
+  const CompileOptions &options = compiled.candidate->options;
+  Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return std::move(installation.failure());
+  Expected<OutputDirectory> directory =
+      OutputDirectory::create(output, options.force);
+  if (!directory)
+    return std::move(directory.failure());
+  NamedStep step;
+  TMC_TRY(writeFiles(compiled, output, *directory, step));
+  if (options.emit != Artifact::Plan)
+    TMC_TRY(link(compiled, *installation, *directory, step));
+  std::vector<std::string> replaced;
+  if (compiled.forward->weights)
+    replaced = oldWeights(output);
+  DependRule rule;
+  if (!options.depfile.empty()) {
+    rule = dependRule(compiled, *installation, output, directory->names());
+    TMC_TRY(checkRule(rule));
+  }
+  return WrittenStep{std::move(compiled), std::move(*directory),
+                     std::move(replaced), std::move(rule)};
+}
+
+/// Moves the files into place, and says what they are.
+static Expected<void> publish(WrittenStep &written, const std::string &output) {
+  const Compiled &compiled = written.compiled;
+  const CompileOptions &options = compiled.candidate->options;
+  TMC_TRY(written.directory.commit(written.replaced));
+  if (!options.depfile.empty())
+    TMC_TRY(writeDepfile(options.depfile, written.rule));
+  if (options.quiet)
+    return {};
+  summarize(planTable(plannedOf(compiled)) + "  wrote " + output + "/\n");
+  if (const WeightSources *weights = compiled.forward->weights.get();
+      weights && !weights->missing.empty())
+    note("the values of " + std::to_string(weights->missing.size()) + " of " +
+         std::to_string(compiled.forward->values.size()) +
+         " tensors aren't here: " + weights->why +
+         "; train with --weights FILE or --init random:SEED");
+  return {};
+}
+
+/// Removes the steps in `folders`, of an earlier compilation for several
+/// numbers of ranks, that aren't among `kept`.
+static Expected<void> removeMeshes(const std::string &output,
+                                   const std::vector<std::string> &folders,
+                                   const std::vector<Mesh> &kept) {
+  for (const std::string &name : folders) {
+    if (llvm::any_of(kept, [&](const Mesh &mesh) {
+          return name == meshFolderOf(mesh.ranks());
+        }))
+      continue;
+    const std::string folder = output + "/" + name;
+    Expected<OutputDirectory> old = OutputDirectory::create(folder);
+    if (!old)
+      return std::move(old.failure());
+    TMC_TRY(old->commit(oldWeights(folder), /*makesNoStep=*/true));
+    llvm::sys::fs::remove(folder); // If nothing of others is in it.
+  }
+  return {};
+}
+
+/// A step for each of `options.meshes` in a folder of its own, and a trainer
+/// beside them that becomes the one of its world. Nothing is moved into place
+/// before all are written.
+static Expected<void> compileMeshes(const CompileOptions &options,
+                                    const std::string &output) {
+  if (options.to || options.emit != Artifact::Exe || !options.depfile.empty())
+    return Failure::usage("several numbers of --devices make trainers: without "
+                          "--to, --emit and -MF")
+        .note("give one number, and a directory of its own");
+  Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return std::move(installation.failure());
+  TMC_TRY(checkOutput(options, output));
+  Expected<OutputDirectory> directory =
+      OutputDirectory::create(output, options.force);
+  if (!directory)
+    return std::move(directory.failure());
+  const auto before = OutputDirectory::meshFoldersIn(output);
+  std::vector<WrittenStep> steps;
+  for (const Mesh &mesh : options.meshes) {
+    CompileOptions its = options;
+    its.mesh = mesh;
+    its.config.clear(); // Beside the launcher.
+    Compiled compiled = compileTo(its, Phase::Place);
+    for (const std::string &warning : compiled.warnings)
+      if (steps.empty())
+        warn(warning);
+    if (!compiled.done)
+      return std::move(compiled.done.failure())
+          .note("with --devices=" + std::to_string(mesh.ranks()));
+    Expected<WrittenStep> written = writeStep(
+        std::move(compiled), output + "/" + meshFolderOf(mesh.ranks()));
+    if (!written)
+      return std::move(written.failure());
+    steps.push_back(std::move(*written));
+  }
+  TMC_TRY(compileLauncher(*installation, directory->staged("train"),
+                          directory->scratch("launch")));
+  if (!options.config.empty())
+    TMC_TRY(directory->write("config.toml", options.config));
+  for (WrittenStep &step : steps) {
+    const Mesh &mesh = step.compiled.candidate->options.mesh;
+    TMC_TRY(publish(step, output + "/" + meshFolderOf(mesh.ranks())));
+  }
+  TMC_TRY(removeMeshes(output, before, options.meshes));
+  return directory->commit(oldWeights(output), /*makesNoStep=*/true);
+}
+
 Expected<void> tmc::compileModel(const CompileOptions &options) {
   Expected<std::string> output = outputOf(options);
+  if (options.meshes.size() > 1)
+    return output ? compileMeshes(options, *output)
+                  : Expected<void>(std::move(output.failure()));
   const bool isPrinted = options.to || options.emit == Artifact::Mlir;
   if (!isPrinted) {
     if (!output)
@@ -244,41 +374,10 @@ Expected<void> tmc::compileModel(const CompileOptions &options) {
     llvm::outs() << source->whole;
     return {};
   }
-  Expected<Installation> installation = Installation::find();
-  if (!installation)
-    return std::move(installation.failure());
-  Expected<OutputDirectory> directory =
-      OutputDirectory::create(*output, options.force);
-  if (!directory)
-    return std::move(directory.failure());
-  NamedStep step;
-  if (done = writeFiles(compiled, *output, *directory, step); !done)
-    return done;
-  if (options.emit != Artifact::Plan)
-    if (done = link(compiled, *installation, *directory, step); !done)
-      return done;
-  std::vector<std::string> replaced;
-  if (compiled.forward->weights)
-    replaced = oldWeights(*output);
-  DependRule rule;
-  if (!options.depfile.empty()) {
-    rule = dependRule(compiled, *installation, *output, directory->names());
-    if (done = checkRule(rule); !done)
-      return done;
-  }
-  if (done = directory->commit(replaced); !done)
-    return done;
-  if (!options.depfile.empty())
-    if (done = writeDepfile(options.depfile, rule); !done)
-      return done;
-  if (options.quiet)
-    return {};
-  summarize(planTable(plannedOf(compiled)) + "  wrote " + *output + "/\n");
-  if (const WeightSources *weights = compiled.forward->weights.get();
-      weights && !weights->missing.empty())
-    note("the values of " + std::to_string(weights->missing.size()) + " of " +
-         std::to_string(compiled.forward->values.size()) +
-         " tensors aren't here: " + weights->why +
-         "; train with --weights FILE or --init random:SEED");
-  return {};
+  Expected<WrittenStep> written = writeStep(std::move(compiled), *output);
+  if (!written)
+    return std::move(written.failure());
+  const auto meshes = OutputDirectory::meshFoldersIn(*output);
+  TMC_TRY(publish(*written, *output));
+  return removeMeshes(*output, meshes, {});
 }

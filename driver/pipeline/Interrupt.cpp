@@ -11,8 +11,11 @@
 namespace {
 
 // The signal handler reads these: plain memory, changed with `armed` off.
-char stagingPath[PATH_MAX], parentPath[PATH_MAX];
-volatile sig_atomic_t armed = 0;
+struct Staged {
+  char path[PATH_MAX], parent[PATH_MAX];
+  volatile sig_atomic_t armed;
+};
+Staged staged[tmc::kMostStaged];
 volatile sig_atomic_t runningGroups[tmc::kMostRunningGroups];
 
 struct DirectoryEntry { // linux_dirent64, which no header declares.
@@ -64,12 +67,18 @@ void tmc::installInterruptHandler() {
 
 void tmc::removeWhenStopped(const std::string &staging,
                             const std::string &parent) {
-  armed = 0;
   if (staging.size() >= PATH_MAX || parent.size() >= PATH_MAX)
     return;
-  std::strcpy(stagingPath, staging.c_str());
-  std::strcpy(parentPath, parent.c_str());
-  armed = 1;
+  // A later place of the table is of a later directory.
+  int place = tmc::kMostStaged;
+  while (place > 0 && !staged[place - 1].armed)
+    --place;
+  if (place == tmc::kMostStaged)
+    return;
+  Staged &its = staged[place];
+  std::strcpy(its.path, staging.c_str());
+  std::strcpy(its.parent, parent.c_str());
+  its.armed = 1;
 }
 
 void tmc::killGroup(int group) {
@@ -77,22 +86,31 @@ void tmc::killGroup(int group) {
     kill(group, SIGKILL);
 }
 
-void tmc::keepWhenStopped() { armed = 0; }
+void tmc::keepWhenStopped(const std::string &staging) {
+  for (Staged &its : staged)
+    if (its.armed && staging == its.path)
+      its.armed = 0;
+}
 
-void tmc::removeStaged() {
-  if (!armed)
+static void remove(Staged &its) {
+  if (!its.armed)
     return;
-  armed = 0;
+  its.armed = 0;
   // A compiler that was just ended may still have made a file: try again.
   constexpr int kAttempts = 20;
   for (int i = 0; i < kAttempts; ++i) {
-    removeFilesIn(stagingPath);
-    if (rmdir(stagingPath) == 0)
+    removeFilesIn(its.path);
+    if (rmdir(its.path) == 0)
       break;
     usleep(10'000);
   }
-  if (*parentPath)
-    rmdir(parentPath);
+  if (*its.parent)
+    rmdir(its.parent);
+}
+
+void tmc::removeStaged() {
+  for (int place = kMostStaged; place-- > 0;)
+    remove(staged[place]);
 }
 
 void tmc::setRunningGroup(int slot, int group) { runningGroups[slot] = group; }

@@ -14,12 +14,16 @@ namespace tmc {
 
 void installInterruptHandler();
 
+/// The most directories that are staged at a time.
+constexpr int kMostStaged = 16;
+
 /// From now on a signal that ends the process removes `staging`, a directory of
-/// plain files, and then `parent`, if that isn't "" and is empty.
+/// plain files, and then `parent`, if that isn't "" and is empty. The last one
+/// goes first. More than kMostStaged are left to the next compilation there.
 void removeWhenStopped(const std::string &staging, const std::string &parent);
 
-/// Nothing is removed from now on.
-void keepWhenStopped();
+/// A signal doesn't remove `staging` and its parent from now on.
+void keepWhenStopped(const std::string &staging);
 
 /// Removes at once the directories that a signal would remove.
 void removeStaged();

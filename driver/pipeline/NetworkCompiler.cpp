@@ -98,3 +98,19 @@ tmc::Expected<std::vector<std::string>> tmc::compileNetworks(
     sys::fs::remove(run.log);
   return files;
 }
+
+tmc::Expected<void> tmc::compileLauncher(const Installation &installation,
+                                         const std::string &path,
+                                         const std::string &scratch) {
+  tmc::Expected<std::string> compiler = stepCompiler(Backend::Cpu);
+  if (!compiler)
+    return std::move(compiler.failure());
+  const std::string log = scratch + "launch.log";
+  TMC_TRY(
+      runTool({*compiler, "-std=c++20", "-O2", "-I", installation.includeDir,
+               installation.includeDir + "/runtime/network/Launch.cpp",
+               installation.libraryDir + "/libtmc-network.a", "-o", path},
+              log));
+  sys::fs::remove(log);
+  return {};
+}

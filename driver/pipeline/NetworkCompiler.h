@@ -41,6 +41,13 @@ compileNetworks(const Installation &installation, const std::string &name,
                 const std::string &scratch,
                 const std::function<std::string(const std::string &)> &place);
 
+/// Compiles runtime/network/Launch.cpp into `path`: the trainer of a directory
+/// with steps for several numbers of ranks. `scratch`: prefix of temporary
+/// files.
+Expected<void> compileLauncher(const Installation &installation,
+                               const std::string &path,
+                               const std::string &scratch);
+
 } // namespace tmc
 
 #endif // TMC_DRIVER_PIPELINE_NETWORKCOMPILER_H

@@ -70,6 +70,9 @@ struct CompileOptions {
   /// What each rank keeps of moments and parameters: the level of
   /// passes/Shard.cpp. None: tmc's choice.
   std::optional<int64_t> shardLevel;
+  /// More than one: a step for each number of ranks, ascending, in a folder of
+  /// the output.
+  std::vector<Mesh> meshes;
   std::map<std::string, int64_t> dims;
   std::string loss;
   /// Micro-batches, precision (passes/Precision.h), optimizer

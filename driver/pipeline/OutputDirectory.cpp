@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char *kPlan = "plan.json";
 constexpr const char *kStagingPrefix = ".tmc-";
+constexpr const char *kMeshPrefix = "ranks-";
 /// Marks a staging directory whose files are being moved into place.
 constexpr const char *kPublishing = "publishing";
 /// The files that a compilation may write, beside its library and weights.
@@ -87,12 +88,40 @@ void removeAbandoned(const Folder &directory) {
       directory.removeFolder(name);
 }
 
+std::string strangerIn(const Folder &directory);
+
+/// Whether `name` is the folder of a step for some number of ranks, or was to
+/// be one.
+bool isMeshFolder(const Folder &directory, const std::string &name) {
+  StringRef number(name);
+  int64_t ranks = 0;
+  if (!number.consume_front(kMeshPrefix) || number.getAsInteger(10, ranks) ||
+      name != meshFolderOf(ranks))
+    return false;
+  Folder folder = directory.folder(name);
+  return folder && strangerIn(folder).empty();
+}
+
+std::vector<std::string> meshFoldersOf(const Folder &directory) {
+  std::vector<std::string> folders = directory.names();
+  llvm::erase_if(folders, [&](const std::string &name) {
+    return !isMeshFolder(directory, name);
+  });
+  return folders;
+}
+
 /// A file that no compilation has written, or "": all are tmc's.
 std::string strangerIn(const Folder &directory) {
   if (planIn(directory))
     return "";
+  // These have a trainer for all, and the flags.
+  std::vector<std::string> known = meshFoldersOf(directory);
+  if (!known.empty())
+    known.insert(known.end(), {"train", "config.toml"});
   std::string stranger;
   for (const std::string &name : directory.names()) {
+    if (llvm::is_contained(known, name))
+      continue;
     if (!isStaging(directory, name)) {
       if (stranger.empty() || name < stranger)
         stranger = name;
@@ -139,6 +168,18 @@ bool tmc::isStepName(const std::string &name) {
 
 std::string tmc::libraryOf(const std::string &stepName) {
   return "lib" + (stepName.empty() ? "step" : stepName) + ".so";
+}
+
+std::string tmc::meshFolderOf(int64_t ranks) {
+  return kMeshPrefix + std::to_string(ranks);
+}
+
+std::vector<std::string>
+OutputDirectory::meshFoldersIn(const std::string &path) {
+  Folder directory = Folder::open(path, Folder::Links::Followed);
+  if (!directory || planIn(directory) || !directory.status("train"))
+    return {};
+  return meshFoldersOf(directory);
 }
 
 std::string tmc::stepNameIn(const std::string &path) {
@@ -195,7 +236,7 @@ OutputDirectory::~OutputDirectory() {
   if (!directory)
     return;
   if (!stagingName.empty()) {
-    keepWhenStopped();
+    keepWhenStopped(stagingPath);
     directory.removeFolder(stagingName);
   }
   std::error_code ignored;
@@ -230,8 +271,8 @@ Expected<void> OutputDirectory::writeScratch(const std::string &name,
   return {};
 }
 
-Expected<void>
-OutputDirectory::commit(const std::vector<std::string> &replaced) {
+Expected<void> OutputDirectory::commit(const std::vector<std::string> &replaced,
+                                       bool makesNoStep) {
   SignalsHeld signals;
   Folder held = Folder::open(path, Folder::Links::Followed);
   held.lock(/*waits=*/true); // Two steps are published one after the other.
@@ -242,6 +283,8 @@ OutputDirectory::commit(const std::vector<std::string> &replaced) {
   if (std::optional<std::string> plan = planIn(directory)) {
     obsolete.insert(obsolete.end(), std::begin(kFiles), std::end(kFiles));
     obsolete.push_back(libraryOf(stepNameOf(*plan)));
+    if (makesNoStep)
+      obsolete.push_back(kPlan);
   }
   if (!staging.create(kPublishing, 0600, {}))
     return worldFailure("write in", path, errno);
@@ -259,7 +302,7 @@ OutputDirectory::commit(const std::vector<std::string> &replaced) {
       directory.remove(name);
   if (llvm::is_contained(written, kPlan))
     TMC_TRY(publish(kPlan));
-  keepWhenStopped();
+  keepWhenStopped(stagingPath);
   directory.removeFolder(stagingName);
   stagingName.clear();
   made = false;

@@ -9,6 +9,7 @@
 //
 //     step/plan.json, train, ...    of the last compilation that ended
 //     step/.tmc-x81Kq0/             of one that runs, or was killed
+//     step/ranks-4/plan.json, ...   of one for several numbers of ranks
 //
 // A staging directory without a lock is abandoned: it is removed, and none of
 // its files is published. A process that is killed between two renames leaves
@@ -37,12 +38,20 @@ std::string libraryOf(const std::string &stepName);
 /// The name of the step that a compilation left in `directory`.
 std::string stepNameIn(const std::string &directory);
 
+/// The folder of the step for this number of ranks, where a directory has steps
+/// for several: "ranks-4".
+std::string meshFolderOf(int64_t ranks);
+
 class OutputDirectory {
 public:
   /// Fails if `path` holds files and none of them shows that a compilation
   /// wrote them: the files could be the user's own. Ignores files that can't be
   /// read.
   static Expected<void> check(const std::string &path);
+
+  /// The folders in `path` of steps for several numbers of ranks, if it has
+  /// such and their trainer, and no step of its own.
+  static std::vector<std::string> meshFoldersIn(const std::string &path);
 
   /// Makes `path` and its staging directory. `force`: even if others wrote the
   /// files there.
@@ -68,7 +77,9 @@ public:
 
   /// Moves every staged file into place. Removes the files of an earlier
   /// compilation that have no replacement, and the files `replaced`.
-  Expected<void> commit(const std::vector<std::string> &replaced = {});
+  /// `makesNoStep`: an earlier one's plan.json, too.
+  Expected<void> commit(const std::vector<std::string> &replaced = {},
+                        bool makesNoStep = false);
 
   /// Names of the published files, in the order of staging.
   const std::vector<std::string> &names() const { return written; }

@@ -46,9 +46,11 @@ public:
     // Each argument has its own stream, so that another argument more or less
     // doesn't change it.
     SplitMix seeded(draw.seed ^ (uint64_t(draw.number) << 32));
-    SplitMix random(seeded.next() + index);
     std::string feed = text(index, TrainDialect::kFeed);
     train::Role role = train::roleOf(step, index).value_or(train::Role::Scalar);
+    const uint64_t ofRank =
+        role == train::Role::Batch ? uint64_t(draw.rank) << 32 : 0;
+    SplitMix random(seeded.next() + index + ofRank);
     auto start = step.getArgAttr(index, TrainDialect::kInit);
     if (!feed.empty())
       fill(tensor, feed);
@@ -83,7 +85,7 @@ private:
       tensor.ints = {int64_t(draw.seed), draw.number};
     else
       for (int64_t i = 0; i < tensor.size(); ++i)
-        tensor.ints[i] = i;
+        tensor.ints[i] = draw.rank * tensor.size() + i;
   }
 
   void fillFloats(Tensor &tensor, unsigned index, train::Role role,

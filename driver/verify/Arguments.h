@@ -32,6 +32,9 @@ struct ArgumentDraw {
   std::map<unsigned, double> slotScale;
   /// Values that aren't drawn, by name: those of a weights file.
   const std::map<std::string, std::vector<char>> *given = nullptr;
+  /// The rank's number among those that share the batch: it has samples of its
+  /// own.
+  int64_t rank = 0;
 };
 
 /// One tensor per argument of `step`, rounded to its element type; copies equal

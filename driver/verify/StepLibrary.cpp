@@ -58,7 +58,7 @@ std::string StepLibrary::lastError() const { return f->lastError(); }
 
 Expected<std::unique_ptr<StepLibrary>>
 StepLibrary::open(const std::string &path, const std::string &name, int threads,
-                  uint64_t seed) {
+                  uint64_t seed, const tmc_peers *peers) {
   std::unique_ptr<StepLibrary> made(new StepLibrary);
   // The loader searches the system's directories for a name without a slash.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
@@ -74,6 +74,7 @@ StepLibrary::open(const std::string &path, const std::string &name, int threads,
   made->f->optionsInit(&options, sizeof options);
   options.threads = threads;
   options.seed = seed;
+  options.peers = peers;
   if (int code = made->f->create(&options, &made->step))
     return Failure{static_cast<FailureKind>(code),
                    "the step can't be created: " + made->lastError(),

@@ -19,11 +19,12 @@ class StepLibrary {
 public:
   /// Loads the library at `path`, of a step with this name ("": none), and
   /// creates its step on `threads` threads (0: one per core), which draws its
-  /// random numbers from `seed`.
+  /// random numbers from `seed`. `peers`: of a step for several devices, else
+  /// null.
   static Expected<std::unique_ptr<StepLibrary>> open(const std::string &path,
                                                      const std::string &name,
-                                                     int threads,
-                                                     uint64_t seed);
+                                                     int threads, uint64_t seed,
+                                                     const tmc_peers *peers);
   ~StepLibrary();
   StepLibrary(const StepLibrary &) = delete;
   StepLibrary &operator=(const StepLibrary &) = delete;

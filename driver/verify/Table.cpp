@@ -41,7 +41,10 @@ std::string tmc::verifyTable(const VerifyReport &report) {
        << ", as rounding the inputs alone makes them\n";
   os << "weights "
      << (report.weights.empty() ? "drawn" : "of " + report.weights) << "\n";
-  os << report.steps << (report.steps == 1 ? " step, " : " steps, ")
+  os << report.steps << (report.steps == 1 ? " step" : " steps")
+     << (report.ranks > 1 ? " of " + std::to_string(report.ranks) + " ranks"
+                          : "")
+     << ", "
      << llvm::format("%.2f s compiled, %.1f s interpreted\n",
                      report.stepSeconds, report.interpreterSeconds);
   return text;

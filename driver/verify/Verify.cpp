@@ -8,11 +8,8 @@
 #include "driver/pipeline/Messages.h"
 #include "driver/pipeline/OutputDirectory.h"
 #include "driver/verify/Arguments.h"
-#include "driver/verify/StepLibrary.h"
-#include "driver/verify/StepValues.h"
-#include "runtime/step/Data.h"
-#include "runtime/step/SafetensorsSet.h"
-#include "runtime/step/WeightsRecord.h"
+#include "driver/verify/CompiledStep.h"
+#include "driver/verify/GivenValues.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -198,17 +195,12 @@ public:
   }
 
 private:
-  using Results = SmallVector<Tensor>;
-
   const VerifyOptions &options;
   std::unique_ptr<MLIRContext> context;
   OwningOpRef<ModuleOp> module;
   train::StepOp step;
-  std::unique_ptr<StepLibrary> library;
-  StepValues values;
-  std::map<std::string, TensorBytes> given;
-  std::vector<TensorInfo> inputs; ///< Inputs that data files can supply.
-  std::optional<DataReader> reader;
+  std::unique_ptr<CompiledStep> compiled;
+  GivenValues given;
   VerifyReport report;
   int64_t number = 0; ///< Steps that the library has run.
   /// The interpreter's last error message, if it failed.
@@ -222,12 +214,19 @@ private:
     const std::string name = stepNameIn(options.directory);
     const std::string text = options.directory + "/step.mlir",
                       binary = options.directory + "/" + libraryOf(name);
-    for (const std::string &path : {text, binary})
-      if (!llvm::sys::fs::exists(path))
-        return Failure::input("'" + options.directory +
-                              "' isn't a compiled step: it has no " +
-                              llvm::StringRef(path).rsplit('/').second.str())
-            .note("tmc compile MODEL -o DIR makes one");
+    for (const std::string &path : {text, binary}) {
+      if (llvm::sys::fs::exists(path))
+        continue;
+      const std::vector<std::string> meshes =
+          OutputDirectory::meshFoldersIn(options.directory);
+      return Failure::input("'" + options.directory +
+                            "' isn't a compiled step: it has no " +
+                            llvm::StringRef(path).rsplit('/').second.str())
+          .note(meshes.empty()
+                    ? "tmc compile MODEL -o DIR makes one"
+                    : "'" + options.directory + "/" + meshes.front() +
+                          "' is one for some number of ranks");
+    }
     DialectRegistry registry;
     registerAllDialects(registry);
     context = std::make_unique<MLIRContext>(registry,
@@ -247,129 +246,45 @@ private:
       return Failure::input("'" + text + "' holds no training step");
     step = *steps.begin();
 
-    auto opened =
-        StepLibrary::open(binary, name, options.threads, options.seed);
+    auto opened = CompiledStep::open(step, binary, name, options.directory,
+                                     options.threads, options.seed);
     if (!opened)
       return std::move(opened.failure());
-    library = std::move(*opened);
-    if (library->identity() != identityOfFile(text))
+    compiled = std::move(*opened);
+    if (compiled->library().identity() != identityOfFile(text))
       return Failure::input("'" + binary +
                             "' and step.mlir beside it are of "
                             "two compilations")
           .note("tmc compile MODEL -o DIR writes both again");
-    library->setLearningRate(kVerifyRate);
-    values = StepValues(step, *library, options.directory);
-    TMC_TRY(values.check());
-    TMC_TRY(openData());
-    if (!options.weights.empty()) {
-      report.weights = options.weights;
-      return readWeights();
+    TMC_TRY(compiled->values().check());
+    for (int rank = 0; rank < compiled->ranks(); ++rank)
+      compiled->library(rank).setLearningRate(kVerifyRate);
+    report.ranks = compiled->ranks();
+    const Expected<void> opens = given.open(options, step, *compiled);
+    report.weights = given.weights();
+    return opens;
+  }
+
+  RankTensors draw(const ArgumentDraw &how) {
+    RankTensors drawn;
+    for (int rank = 0; rank < compiled->ranks(); ++rank) {
+      ArgumentDraw its = how;
+      its.rank = compiled->mesh().place(tmc::Axis::Data, rank);
+      its.given = &given.of(rank);
+      drawn.push_back(drawArguments(step, its));
     }
-    const std::string own = shippedIn(options.directory);
-    return own.empty() ? Expected<void>() : readOwn(own);
+    return drawn;
   }
 
-  /// Opens --data for the arguments for which the trainer would need data.
-  Expected<void> openData() {
-    if (options.data.empty())
-      return {};
-    DataInputs wanted;
-    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-      const tmc_tensor *tensor =
-          library->find(values.tensorsOf(i).front().name);
-      if ((tensor->role != TMC_BATCH && tensor->role != TMC_SCALAR) ||
-          isFed(step, i))
-        continue;
-      TensorInfo info{};
-      info.name = tensor->name;
-      info.type = DType(tensor->dtype);
-      info.rank = tensor->rank;
-      std::copy(tensor->dims, tensor->dims + tensor->rank, info.dims);
-      info.role = Role(tensor->role);
-      if (tensor->role == TMC_BATCH && tensor->rank > 0)
-        wanted.samplesPerStep =
-            std::max(wanted.samplesPerStep, tensor->dims[0]);
-      inputs.push_back(info);
-    }
-    for (const TensorInfo &info : inputs)
-      wanted.inputs.push_back(&info);
-    reader.emplace();
-    DataOptions some;
-    some.needsAll = false;
-    if (Status s = DataReader::create(wanted, options.data, *reader, some); !s)
-      return failureOf(s);
-    return {};
-  }
-
-  /// Replaces the drawn batch by data, for inputs that have some.
-  Expected<void> readBatch(int64_t drawn) {
-    if (!reader)
-      return {};
-    reader->setPosition(drawn - 1);
-    Status s = reader->next(
-        [&](const TensorInfo &input, const char *data, int64_t bytes) {
-          given[input.name].assign(data, data + bytes);
-          return Status::ok();
-        });
-    if (!s)
-      return failureOf(s);
-    return {};
-  }
-
-  /// Reads the values that `tmc compile` wrote beside the step: all values of
-  /// the model, or those that it has without its weights (tables, statistics);
-  /// the others are drawn.
-  Expected<void> readOwn(const std::string &path) {
-    SafetensorsSet file;
-    if (Status s = SafetensorsSet::open(path, file); !s)
-      return Failure::input(s.message());
-    report.weights = path;
-    const std::vector<unsigned> arguments = values.ofModel();
-    const bool hasAll = llvm::all_of(arguments, [&](unsigned i) {
-      return llvm::all_of(values.tensorsOf(i),
-                          [&](auto &tensor) { return file.find(tensor.name); });
-    });
-    if (hasAll)
-      return readWeights();
-    for (unsigned i : arguments)
-      if (std::optional<TensorBytes> bytes = values.from(file, i))
-        given[train::argName(step, i).str()] = std::move(*bytes);
-    report.weights += ", others drawn";
-    return {};
-  }
-
-  Expected<void> readWeights() {
-    TMC_TRY(library->load(report.weights));
-    for (unsigned i : values.ofModel()) {
-      auto bytes = values.readArgument(i);
-      if (!bytes)
-        return std::move(bytes.failure());
-      given[train::argName(step, i).str()] = std::move(*bytes);
-    }
-    return {};
-  }
-
-  SmallVector<Tensor> draw(const ArgumentDraw &how) {
-    return drawArguments(step, how);
-  }
-
-  Expected<double> runCompiled(ArrayRef<Tensor> inputs) {
-    std::vector<char> bytes;
-    for (auto [i, input] : llvm::enumerate(inputs)) {
-      if (isFed(step, i) || train::copiedArg(step, i))
-        continue;
-      bytes.resize(input.size() * reference::elementBytes(input.element));
-      input.toBytes(bytes.data());
-      TMC_TRY(values.write(i, bytes.data()));
-    }
+  Expected<std::vector<double>> runCompiled(const RankTensors &inputs) {
     double start = now();
-    Expected<double> loss = library->run();
+    auto losses = compiled->run(inputs);
     report.stepSeconds += now() - start;
-    return loss;
+    return losses;
   }
 
-  Expected<Results>
-  interpret(SmallVector<Tensor> inputs, bool roundsInputs = true,
+  Expected<RankTensors>
+  interpret(RankTensors inputs, bool roundsInputs = true,
             reference::Rounding rounding = reference::Rounding::Narrow) {
     reference::InterpreterOptions how;
     how.roundsInputs = roundsInputs;
@@ -388,7 +303,8 @@ private:
                      " ops");
       };
     said.clear();
-    auto results = reference::interpret(step, std::move(inputs), how);
+    auto results = reference::interpretRanks(step, compiled->mesh(),
+                                             std::move(inputs), how);
     report.interpreterSeconds += now() - start;
     if (options.progress)
       showProgress("");
@@ -407,10 +323,10 @@ private:
     for (int64_t k = 0; k < options.steps; ++k) {
       for (int drawn = 1;; ++drawn) {
         ++number;
-        TMC_TRY(readBatch(number));
-        ArgumentDraw how{options.seed, number, slotScale, &given};
+        TMC_TRY(given.readBatch(number));
+        ArgumentDraw how{options.seed, number, slotScale};
         std::map<unsigned, double> nextScale;
-        Results expected;
+        RankTensors expected;
         auto compared = compareStep(how, nextScale, expected);
         if (!compared)
           return std::move(compared.failure());
@@ -450,11 +366,11 @@ private:
   Expected<void> compareEdges() {
     for (double largest : {1e4, 1e2}) {
       ++number;
-      SmallVector<Tensor> inputs =
-          draw(ArgumentDraw{options.seed, number, {}, &given});
-      drawEdges(step, inputs, options.seed ^ uint64_t(number), largest);
-      if (Expected<double> loss = runCompiled(inputs); !loss)
-        return std::move(loss.failure());
+      RankTensors inputs = draw(ArgumentDraw{options.seed, number, {}});
+      for (SmallVector<Tensor> &its : inputs)
+        drawEdges(step, its, options.seed ^ uint64_t(number), largest);
+      if (auto losses = runCompiled(inputs); !losses)
+        return std::move(losses.failure());
       bool overflows = false;
       reference::InterpreterOptions how;
       how.observe = [&](Operation *, ArrayRef<Tensor> results) {
@@ -465,22 +381,25 @@ private:
       };
       said.clear();
       double start = now();
-      auto expected = reference::interpret(step, std::move(inputs), how);
+      auto expected = reference::interpretRanks(step, compiled->mesh(),
+                                                std::move(inputs), how);
       report.interpreterSeconds += now() - start;
       if (failed(expected) || overflows)
         continue;
       ++report.edges;
-      return readEdges(*expected);
+      for (int rank = 0; rank < compiled->ranks(); ++rank)
+        TMC_TRY(readEdges(rank, (*expected)[rank]));
+      break;
     }
     return {};
   }
 
-  Expected<void> readEdges(ArrayRef<Tensor> expected) {
+  Expected<void> readEdges(int rank, ArrayRef<Tensor> expected) {
     for (auto [i, want] : llvm::enumerate(expected)) {
       auto [name, kind] = resultOf(step, i);
       if (!want.isFloat())
         continue;
-      auto bytes = values.readResult(i);
+      auto bytes = compiled->values(rank).readResult(i);
       if (!bytes)
         return std::move(bytes.failure());
       Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
@@ -497,43 +416,33 @@ private:
   /// draw.
   Expected<std::vector<Deviation>>
   compareStep(const ArgumentDraw &how, std::map<unsigned, double> &slotScale,
-              Results &expected) {
-    SmallVector<Tensor> inputs = draw(how);
-    Expected<double> loss = runCompiled(inputs);
-    if (!loss)
-      return std::move(loss.failure());
-    Expected<Results> interpreted = interpret(std::move(inputs));
+              RankTensors &expected) {
+    RankTensors inputs = draw(how);
+    auto losses = runCompiled(inputs);
+    if (!losses)
+      return std::move(losses.failure());
+    Expected<RankTensors> interpreted = interpret(std::move(inputs));
     if (!interpreted)
       return std::move(interpreted.failure());
     expected = std::move(*interpreted);
     std::vector<Deviation> list;
     std::vector<unsigned> results; // Of the step, per deviation.
-    for (auto [i, want] : llvm::enumerate(expected)) {
+    for (unsigned i = 0; i < step.getNumResults(); ++i) {
       if (std::optional<unsigned> arg = train::updatedArg(step, i);
           arg && train::copiedArg(step, *arg))
         continue; // `checkCopies` compares it with its original.
-      auto [name, kind] = resultOf(step, i);
-      auto bytes = values.readResult(i);
-      if (!bytes)
-        return std::move(bytes.failure());
-      if (int64_t(bytes->size()) !=
-          want.size() * reference::elementBytes(want.element))
-        return Failure::input("the result '" + name + "' has " +
-                              std::to_string(bytes->size()) + " bytes");
-      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
-      if (kind == "loss" && !std::isfinite(want.number(0)))
-        return Failure::input(
-                   "the reference's loss isn't finite on " +
-                   std::string(reader ? "these values" : "random values"))
-            .note("--weights F.safetensors gives it a model's own, --data "
-                  "NAME=FILE inputs of its domain");
-      if (kind == "loss" && got.number(0) != *loss)
-        return Failure::input("the step says a loss of " +
-                              std::to_string(*loss) + " and holds one of " +
-                              std::to_string(got.number(0)));
-      list.push_back({how.number, name, kind, want.size(),
-                      differenceOf(got, want), normOf(want), 0,
-                      kVerifyTolerance});
+      std::optional<Deviation> farthest;
+      for (int rank = 0; rank < compiled->ranks(); ++rank) {
+        auto its = compareResult(i, rank, how.number, (*losses)[rank],
+                                 expected[rank][i]);
+        if (!its)
+          return std::move(its.failure());
+        // A difference that is no number counts as the largest.
+        if (!farthest || std::isnan(its->difference) ||
+            its->difference > farthest->difference)
+          farthest = std::move(*its);
+      }
+      list.push_back(std::move(*farthest));
       results.push_back(i);
     }
     setScales(list);
@@ -543,9 +452,43 @@ private:
       llvm::erase_if(list, [&](const Deviation &d) {
         return d.kind == "parameter" && hasSlots(step, d.name);
       });
-    TMC_TRY(checkFrozen(how));
-    TMC_TRY(checkCopies());
+    for (int rank = 0; rank < compiled->ranks(); ++rank) {
+      TMC_TRY(checkFrozen(how, rank));
+      TMC_TRY(checkCopies(compiled->values(rank)));
+    }
     return list;
+  }
+
+  /// Result `i` of a rank, whose step said `loss`. The scale isn't set.
+  Expected<Deviation> compareResult(unsigned i, int rank, int64_t number,
+                                    double loss, const Tensor &want) {
+    auto [name, kind] = resultOf(step, i);
+    auto bytes = compiled->values(rank).readResult(i);
+    if (!bytes)
+      return std::move(bytes.failure());
+    if (int64_t(bytes->size()) !=
+        want.size() * reference::elementBytes(want.element))
+      return Failure::input("the result '" + name + "' has " +
+                            std::to_string(bytes->size()) + " bytes");
+    Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
+    if (kind == "loss" && !std::isfinite(want.number(0)))
+      return Failure::input("the reference's loss isn't finite on " +
+                            std::string(given.hasData() ? "these values"
+                                                        : "random values"))
+          .note("--weights F.safetensors gives it a model's own, --data "
+                "NAME=FILE inputs of its domain");
+    if (kind == "loss" && got.number(0) != loss)
+      return Failure::input("the step says a loss of " + std::to_string(loss) +
+                            " and holds one of " +
+                            std::to_string(got.number(0)));
+    return Deviation{number,
+                     name,
+                     kind,
+                     want.size(),
+                     differenceOf(got, want),
+                     normOf(want),
+                     0,
+                     kVerifyTolerance};
   }
 
   /// The size of each optimizer state among this step's results; `list[i]` is
@@ -569,7 +512,7 @@ private:
   }
 
   /// Checks that tensors without an update keep every bit.
-  Expected<void> checkFrozen(const ArgumentDraw &how) {
+  Expected<void> checkFrozen(const ArgumentDraw &how, int rank) {
     llvm::DenseSet<unsigned> updated;
     for (unsigned i = 0; i < step.getNumResults(); ++i)
       if (std::optional<unsigned> arg = train::updatedArg(step, i))
@@ -579,8 +522,8 @@ private:
       if (train::roleOf(step, i) != train::Role::Param || updated.count(i))
         continue;
       if (inputs.empty())
-        inputs = draw(how);
-      auto got = values.readArgument(i);
+        inputs = draw(how)[rank];
+      auto got = compiled->values(rank).readArgument(i);
       if (!got)
         return std::move(got.failure());
       std::vector<char> want(got->size());
@@ -594,7 +537,7 @@ private:
   }
 
   /// Checks that each copy of a parameter is the rounded parameter, bit by bit.
-  Expected<void> checkCopies() {
+  Expected<void> checkCopies(const StepValues &values) {
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       std::optional<unsigned> param = train::copiedArg(step, i);
       if (!param)
@@ -620,36 +563,49 @@ private:
     return {};
   }
 
+  /// Changes inputs by a few roundings.
+  void changeInputs(SmallVector<Tensor> &inputs, std::mt19937_64 &random) {
+    std::uniform_real_distribution<double> change(-kChange, kChange);
+    for (auto [i, input] : llvm::enumerate(inputs))
+      if (!isFed(step, i))
+        for (double &value : input.floats)
+          value *= 1 + change(random);
+    roundCopies(step, inputs);
+  }
+
   /// If tensors differ by more than the tolerance, raises their tolerance to
   /// the difference that rounding explains: changes of the inputs by a few
   /// roundings, or rounding each result.
-  Expected<void> allowRounding(const ArgumentDraw &how, const Results &expected,
+  Expected<void> allowRounding(const ArgumentDraw &how,
+                               const RankTensors &expected,
                                std::vector<Deviation> &list) {
     llvm::StringMap<Deviation *> open;
     for (Deviation &d : list)
       if (!isGood(d))
         open[d.name] = &d;
-    auto allow = [&](ArrayRef<Tensor> moved, ArrayRef<Tensor> from) {
-      for (auto [i, tensor] : llvm::enumerate(moved)) {
+    auto allow = [&](const RankTensors &moved, const RankTensors &from) {
+      for (unsigned i = 0; i < step.getNumResults(); ++i) {
         auto it = open.find(resultOf(step, i).first);
         if (it == open.end())
           continue;
         Deviation &d = *it->second;
-        double explained = differenceOf(tensor, from[i]) / kShare / d.scale;
+        double largest = 0;
+        for (auto [its, before] : llvm::zip_equal(moved, from))
+          largest = std::max(largest, differenceOf(its[i], before[i]));
+        double explained = largest / kShare / d.scale;
         d.allowed = std::max(d.allowed, explained);
         if (isGood(d))
           open.erase(it);
       }
     };
     std::mt19937_64 random(how.number);
-    std::uniform_real_distribution<double> change(-kChange, kChange);
     for (int trial = 0; trial < kTrials && !open.empty(); ++trial) {
-      SmallVector<Tensor> inputs = draw(how);
-      for (auto [i, input] : llvm::enumerate(inputs))
-        if (!isFed(step, i))
-          for (double &value : input.floats)
-            value *= 1 + change(random);
-      roundCopies(step, inputs);
+      RankTensors inputs = draw(how);
+      const auto before = random;
+      for (SmallVector<Tensor> &its : inputs) {
+        random = before; // All ranks have the same parameters.
+        changeInputs(its, random);
+      }
       auto moved = interpret(inputs, /*roundsInputs=*/false);
       if (!moved)
         return std::move(moved.failure());

@@ -7,6 +7,10 @@
 // interface, the text in the reference interpreter in double. Draws of dropout
 // are a function of seed and step, so they are the same in both.
 //
+// The ranks of a step for several devices are threads (LocalPeers.h), and the
+// interpreter runs all of them, too. Each rank draws its own samples. All ranks
+// are compared, and the one that is farthest off counts.
+//
 // Each step is compared separately, from the same state in both:
 //
 //     step 1     optimizer states are zero, as in a fresh run
@@ -91,6 +95,7 @@ struct VerifyReport {
   /// largest error first.
   std::vector<Deviation> deviations;
   int64_t steps = 0;
+  int64_t ranks = 1;
   int64_t undecided = 0; ///< Draws that rounding decided.
   int64_t edges = 0;     ///< Draws of large and equal values.
   double stepSeconds = 0, interpreterSeconds = 0;

@@ -16,6 +16,7 @@ from tmc import _abi
 HEADER = helpers.ROOT / "runtime" / "tmc.h"
 STRUCTS = {
     "tmc_options": _abi.Options,
+    "tmc_peers": _abi.CPeers,
     "tmc_tensor": _abi.CTensor,
     "tmc_view": _abi.CView,
     "tmc_statistics": _abi.CStatistics,

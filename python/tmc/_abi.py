@@ -69,6 +69,21 @@ class Options(Sized):
         ("seed", c_uint64),
         ("nvme_directory", c_char_p),
         ("link_bytes_per_second", c_double),
+        ("peers", c_void_p),
+    ]
+
+
+class CPeers(Sized):
+    """tmc_peers."""
+
+    _fields_ = [
+        ("size", c_uint32),
+        ("ranks", c_int32 * 3),
+        ("place", c_int32 * 3),
+        ("context", c_void_p),
+        ("gather", c_void_p),
+        ("exchange", c_void_p),
+        ("share", c_void_p),
     ]
 
 

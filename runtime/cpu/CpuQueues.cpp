@@ -2,6 +2,8 @@
 
 #include "runtime/cpu/CpuQueues.h"
 
+#include "runtime/kernels/Ranks.h"
+
 #include <algorithm>
 #include <thread>
 
@@ -39,12 +41,22 @@ void CpuQueues::recordEvent(EngineKind engine, int32_t event) {
       thread ? Event{&thread->completed(), thread->queued()} : Event{};
 }
 
+void CpuQueues::holdKernels(const Event &until) {
+  const EngineThread *network = of(EngineKind::Network);
+  const bool isTold =
+      context_.peers && network && until.counter == &network->completed();
+  const double begin = isTold ? secondsNow() : 0;
+  until.counter->waitFor(until.number);
+  if (isTold)
+    context_.peers->waited(secondsNow() - begin);
+}
+
 void CpuQueues::waitForEvent(EngineKind engine, int32_t event) {
   const Event &reached = events_[size_t(event)];
   if (!reached.counter)
     return;
   if (engine == EngineKind::Compute)
-    return reached.counter->waitFor(reached.number);
+    return holdKernels(reached);
   // Work of the same queue is already in order.
   EngineThread *thread = of(engine);
   if (thread && reached.counter != &thread->completed())

@@ -33,6 +33,8 @@ private:
     const WorkCounter *counter = nullptr; // null: reached
     uint64_t number = 0;
   };
+  /// The calling thread waits.
+  void holdKernels(const Event &until);
 
   std::unique_ptr<ThreadPool> hostPool_;
   Stream hostStream_, networkStream_;

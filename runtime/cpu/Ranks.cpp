@@ -20,8 +20,8 @@ Status checkPeers(const Device &device, Axis axis, int64_t ranks) {
       std::to_string(ranks) + " ranks along " + nameOf(axis);
   if (!device.peers)
     return {Code::Usage, "the step is for " + wanted +
-                             ", and runs without a network: start it with "
-                             "mpirun or torchrun"};
+                             ", and runs without a network: its trainer has "
+                             "one, and a program gives tmc_options.peers"};
   if (device.peers->size(axis) != ranks)
     return {Code::Usage, "the step is for " + wanted + ", and runs on " +
                              std::to_string(device.peers->size(axis))};

@@ -33,6 +33,8 @@ public:
   virtual void computes(int64_t /*entry*/) {}
   /// The thread of the network comes to an entry.
   virtual void calls(int64_t /*entry*/) {}
+  /// Kernels have waited for the network.
+  virtual void waited(double /*seconds*/) {}
   /// Rank r's `bytes` bytes go to `to` + r * bytes, on all ranks of the group.
   /// Those beyond `to` + total don't.
   virtual Status gather(Axis axis, void *to, const void *from, int64_t bytes,

@@ -64,7 +64,8 @@ void endProcess(const Status &status) {
 }
 
 Control::Control(const ControlSettings &settings)
-    : settings_(settings), rank_(settings.assembly.place.rank) {}
+    : settings_(settings), rank_(settings.assembly.place.rank),
+      isHost_(rank_ == 0) {}
 
 Status Control::start(const ControlSettings &settings,
                       std::unique_ptr<Control> &control) {
@@ -76,10 +77,10 @@ Status Control::start(const ControlSettings &settings,
     return {Code::World, "the system has no more descriptors"};
   made->watch_.emplace(made->assembly_.peers, settings.mostSeconds,
                        monotonicSeconds());
-  if (!made->isHost()) // It hears from rank 0 alone.
+  if (!made->isHost_) // It hears from rank 0 alone.
     for (int rank = 1; rank < settings.assembly.place.ranks; ++rank)
       made->watch_->leave(rank);
-  if (made->isHost())
+  if (made->isHost_)
     made->hub_.emplace(
         settings.assembly.place.ranks,
         [control = made.get()](int rank, const std::string &bytes) {
@@ -144,7 +145,7 @@ void Control::send(int rank, const std::string &bytes) {
   if (rank == rank_)
     return handleOwn({FrameKind(bytes[4]), bytes.substr(kFrameHeaderBytes)});
   const Socket &socket =
-      assembly_.connections[isHost() ? size_t(rank) : 0].socket;
+      assembly_.connections[isHost_ ? size_t(rank) : 0].socket;
   if (socket.isOpen())
     (void)sendAll(socket, bytes, kSendSeconds);
 }
@@ -159,6 +160,8 @@ void Control::handleOwn(const Frame &frame) {
     met_ = int64_t(reader.number64());
   } else if (frame.kind == FrameKind::Bye) {
     isOver_ = true;
+  } else if (frame.kind == FrameKind::Saved) {
+    saved_ = reader.text();
   } else if (frame.kind == FrameKind::Verdict && fault_.isOk()) {
     fault_ = readVerdict(frame.body);
   }
@@ -174,7 +177,7 @@ std::string Control::handle(int rank, const Frame &frame) {
     watch_->hear(rank, progress, monotonicSeconds());
     return "";
   }
-  if (!isHost()) {
+  if (!isHost_) {
     handleOwn(frame);
     return "";
   }
@@ -195,11 +198,12 @@ std::string Control::handle(int rank, const Frame &frame) {
 void Control::judge(const Status &status, int author) {
   if (!fault_.isOk())
     return;
-  fault_ = status;
-  if (isHost())
+  fault_ = {status.code(),
+            status.message() + (saved_.empty() ? "" : "; " + saved_)};
+  if (isHost_)
     for (size_t rank = 1; rank < assembly_.connections.size(); ++rank)
       if (int(rank) != author)
-        send(int(rank), verdictFrame(status));
+        send(int(rank), verdictFrame(fault_));
   changed_.notify_all();
   wake(wake_);
 }
@@ -229,7 +233,7 @@ int64_t Control::beat(double now) {
   const Progress own = progress();
   const std::string bytes = beatFrame(own);
   watch_->hear(rank_, own, now);
-  if (!isHost())
+  if (!isHost_)
     send(0, bytes);
   else
     for (int rank = 1; rank < int(assembly_.connections.size()); ++rank)
@@ -272,7 +276,7 @@ void Control::serve() {
       next = now + period;
       // All that has come was read before: a process that was stopped itself
       // doesn't take its peers for silent.
-      if (const std::string why = watch_->look(now, isHost());
+      if (const std::string why = watch_->look(now, isHost_);
           !why.empty() && !isOver_)
         judge({Code::World, why}, -1);
     }
@@ -291,7 +295,7 @@ void Control::serve() {
 Status Control::ask(const std::string &bytes) {
   if (!fault_.isOk())
     return fault_;
-  if (!isHost()) {
+  if (!isHost_) {
     send(0, bytes);
     return Status::ok();
   }
@@ -341,6 +345,13 @@ Status Control::meet(const std::string &name, int64_t number,
   return Status::ok();
 }
 
+void Control::saved(const std::string &sentence) {
+  std::lock_guard lock(mutex_);
+  saved_ = sentence;
+  for (int rank = 1; rank < int(assembly_.connections.size()); ++rank)
+    send(rank, FrameWriter(FrameKind::Saved).text(sentence).finish());
+}
+
 Status Control::explain(const Status &status) {
   {
     std::unique_lock lock(mutex_);
@@ -361,7 +372,7 @@ void Control::fail(const Status &status) {
     isOwnFault_ = true;
     const std::string sentence =
         nameOf(rank_, watch_->peer(rank_)) + " ended: " + status.message();
-    if (!isHost())
+    if (!isHost_)
       send(0, FrameWriter(FrameKind::Failed).text(status.message()).finish());
     judge({Code::World, sentence}, -1);
   }

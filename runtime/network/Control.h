@@ -9,7 +9,8 @@
 //     connection closes, that is silent, or that stands still while others wait
 //     for it, is named to all (Watch.h):
 //
-//         rank 2 (host b, process 311) is gone in step 41
+//         rank 2 (host b, process 311) is gone in step 41; the checkpoint of
+//         step 40 in 'run' is whole
 //
 //     All ranks then end with code 74 (Code::World) and that sentence.
 //   - put, get and meet are for what needs no speed: the addresses of a
@@ -87,6 +88,10 @@ public:
   /// meanwhile.
   Status meet(const std::string &name, int64_t number, int64_t &largest);
 
+  /// Rank 0 says which checkpoint is whole: "the checkpoint of step 40 in 'run'
+  /// is whole"; "": none is known. It ends the sentences about ranks.
+  void saved(const std::string &sentence);
+
   /// The reason of a failed call of the network. It is mostly another rank, and
   /// the library's message `status` doesn't name it. Waits explainSeconds for
   /// the sentence that does, and else tells `status` to all. Give the result to
@@ -104,7 +109,6 @@ public:
 
 private:
   explicit Control(const ControlSettings &settings);
-  bool isHost() const { return rank_ == 0; }
   void serve();
   void turn(double until);
   void receive(int rank, Connection &connection);
@@ -119,6 +123,7 @@ private:
 
   const ControlSettings settings_;
   const int rank_;
+  const bool isHost_; // rank 0
   Assembly assembly_;
   std::optional<Watch> watch_;
   std::optional<Hub> hub_; // of rank 0
@@ -128,6 +133,7 @@ private:
   mutable std::mutex mutex_; // of all below and of the sending side
   std::condition_variable changed_;
   Status fault_;
+  std::string saved_; // the sentence of saved()
   bool isOwnFault_ = false, isOver_ = false, stops_ = false;
   std::map<std::string, std::string> values_;
   std::optional<int64_t> met_;

@@ -33,11 +33,12 @@ enum class FrameKind : uint8_t {
   Failed,    // a sentence                                 to rank 0
   Verdict,   // code, sentence                             from rank 0
   Bye,       // nothing                                    both
+  Saved,     // a sentence                                 from rank 0
 };
-constexpr uint8_t kLastFrameKind = uint8_t(FrameKind::Bye);
+constexpr uint8_t kLastFrameKind = uint8_t(FrameKind::Saved);
 
 constexpr std::string_view kGreeting = "tmc-net\n";
-constexpr uint32_t kControlVersion = 1;
+constexpr uint32_t kControlVersion = 2;
 constexpr size_t kGreetingBytes = 8 + 4;
 constexpr size_t kFrameHeaderBytes = 4 + 1;
 

@@ -6,6 +6,7 @@
 
 #include "runtime/step/RunRanks.h"
 
+#include "runtime/network/Socket.h"
 #include "runtime/network/World.h"
 
 #include <algorithm>
@@ -24,6 +25,7 @@ public:
     its.library = settings.network;
     its.folder = settings.folder;
     its.facts = settings.facts;
+    its.bytesPerSecond = settings.bytesPerSecond;
     if (settings.mostSeconds > 0)
       its.mostSeconds = settings.mostSeconds;
     const StepProgram *program = settings.program;
@@ -48,30 +50,40 @@ public:
   }
 
   int rank() const override { return world_.place.rank; }
+  int ranks() const override { return int(mesh_.ranks()); }
   std::string description() const override {
     return std::to_string(mesh_.ranks()) + " ranks by " +
            world_.network->description();
   }
   Peers &peers() override { return *this; }
 
-  Status sum(int64_t &number) override {
-    std::vector<int64_t> all(size_t(mesh_.ranks()));
-    if (Status s = world_.network->gather(kWorld, all.data(), &number, 8); !s)
-      return explain(s);
-    number = 0;
-    for (const int64_t each : all)
-      number += each;
-    return Status::ok();
+  Status gather(void *to, const void *from, int64_t bytes) override {
+    // Within a step this rank waits for others, and doesn't stand still.
+    if (isInStep_)
+      world_.control->calls(entry_);
+    const Status done = world_.network->gather(kWorld, to, from, bytes);
+    if (isInStep_)
+      world_.control->calls(-1);
+    return done;
   }
   Status agree(int64_t &number) override {
     return world_.control->meet("agree", number, number);
   }
   void startStep(int64_t step) override {
     step_ = step;
+    networkSeconds_ = 0;
+    isInStep_ = true;
     computes(0);
   }
-  void endStep() override { world_.control->rests(); }
+  void endStep() override {
+    isInStep_ = false;
+    world_.control->rests();
+  }
+  double networkSeconds() const override { return networkSeconds_; }
 
+  void saved(const std::string &sentence) override {
+    world_.control->saved(sentence);
+  }
   Status explain(const Status &status) override {
     return world_.control->explain(status);
   }
@@ -81,24 +93,24 @@ public:
   int size(Axis axis) const override { return mesh_.size(axis); }
   int place(Axis axis) const override { return mesh_.place(axis, rank()); }
   void computes(int64_t entry) override {
+    entry_ = entry;
     world_.control->computes(step_, entry);
   }
   void calls(int64_t entry) override { call_ = entry; }
+  void waited(double seconds) override { networkSeconds_ += seconds; }
   Status gather(Axis axis, void *to, const void *from, int64_t bytes,
                 int64_t total) override {
-    world_.control->calls(call_);
-    Status s =
-        world_.network->gather(groups_[size_t(axis)], to, from, bytes, total);
-    world_.control->calls(-1);
-    return s;
+    return inCall([&] {
+      return world_.network->gather(groups_[size_t(axis)], to, from, bytes,
+                                    total);
+    });
   }
   Status exchange(Axis axis, void *to, const void *from, int64_t bytes,
                   int64_t total) override {
-    world_.control->calls(call_);
-    Status s =
-        world_.network->exchange(groups_[size_t(axis)], to, from, bytes, total);
-    world_.control->calls(-1);
-    return s;
+    return inCall([&] {
+      return world_.network->exchange(groups_[size_t(axis)], to, from, bytes,
+                                      total);
+    });
   }
   Status share(Axis axis, int from, void *data, int64_t bytes) override {
     const int group = groups_[size_t(axis)], own = place(axis);
@@ -112,6 +124,12 @@ public:
   }
 
 private:
+  template <typename Call> Status inCall(Call &&call) {
+    world_.control->calls(call_);
+    const Status done = call();
+    world_.control->calls(-1);
+    return done;
+  }
   Status wrongCount(const Place &place) const {
     const std::string wanted = std::to_string(mesh_.ranks());
     return {Code::Usage,
@@ -125,8 +143,10 @@ private:
   const Mesh mesh_;
   World world_;
   int groups_[3] = {};
-  int64_t step_ = 0;
-  int64_t call_ = 0; // Of the network's thread.
+  int64_t step_ = 0, entry_ = 0;
+  int64_t call_ = 0;          // Of the network's thread.
+  double networkSeconds_ = 0; // That compute waited.
+  bool isInStep_ = false;
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "runtime/network/World.h"
 
 #include "runtime/network/Frame.h"
+#include "runtime/network/HeldNetwork.h"
 
 #include <algorithm>
 
@@ -99,6 +100,9 @@ Status joinWorld(const WorldSettings &settings, const Place &place,
       world.control->fail(s);
     return s;
   }
+  if (settings.bytesPerSecond > 0)
+    world.network = holdNetwork(std::move(world.network), place.ranks,
+                                settings.bytesPerSecond);
   if (knowsAddress)
     return Status::ok();
   const Status done = startControl(settings, world);

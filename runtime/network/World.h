@@ -39,6 +39,7 @@ struct WorldSettings {
   std::vector<SharedFact> facts;
   double startSeconds = 60, mostSeconds = 120;
   int64_t mostPartBytes = 0; // NetworkStart's
+  double bytesPerSecond = 0; // of the network (HeldNetwork.h); 0: its own
   std::function<std::string(int64_t entry)> entryName;
   std::function<void(const Status &)> onFault; // null: endProcess
 };

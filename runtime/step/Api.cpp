@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/Names.h"
 #include "runtime/step/AdapterFile.h"
+#include "runtime/step/CallerPeers.h"
 #include "runtime/step/DLPack.h"
 #include "runtime/step/Identity.h"
 #include "runtime/step/Processor.h"
@@ -25,14 +26,20 @@ struct tmc_step {
 };
 
 namespace {
+/// A step and the ranks that it calls until its end.
+struct StepOfRank {
+  std::unique_ptr<tmc::CallerPeers> peers;
+  std::unique_ptr<tmc::Step> step;
+};
+
 thread_local std::string lastError;
 /// Why the processor can't run the step, or nullptr. Kept apart from the other
 /// errors: reading it runs no code compiled for the step's target.
 thread_local const char *lastFault = nullptr;
 
 /// The sizes of version 1's structs; no program has smaller ones.
-constexpr uint32_t kLeastOptions = 56, kLeastTensor = 104, kLeastView = 160,
-                   kLeastStatistics = 88, kLeastSpace = 32;
+constexpr uint32_t kLeastOptions = 56, kLeastPeers = 56, kLeastTensor = 104,
+                   kLeastView = 160, kLeastStatistics = 88, kLeastSpace = 32;
 static_assert(TMC_ABI_VERSION == 1 && sizeof(tmc_options) >= kLeastOptions &&
               sizeof(tmc_tensor) >= kLeastTensor &&
               sizeof(tmc_view) >= kLeastView &&
@@ -155,10 +162,24 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
     o.device.hostThreads = given.host_threads;
     o.device.linkBytesPerSecond = given.link_bytes_per_second;
     o.graph = given.no_graph == 0;
-    std::unique_ptr<tmc::Step> step;
-    if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, step); !s)
+    auto made = std::make_shared<StepOfRank>();
+    if (given.peers) {
+      tmc_peers peers;
+      if (tmc::Status s =
+              tmc::takeSized("tmc_peers", given.peers, kLeastPeers, peers);
+          !s)
+        return s;
+      if (tmc::Status s =
+              tmc::CallerPeers::check(peers, tmc_step_program()->mesh);
+          !s)
+        return s;
+      made->peers = std::make_unique<tmc::CallerPeers>(peers);
+      o.device.peers = made->peers.get();
+    }
+    if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, made->step);
+        !s)
       return s;
-    *out = new tmc_step{std::move(step)};
+    *out = new tmc_step{{made, made->step.get()}};
     return tmc::Status::ok();
   });
 }

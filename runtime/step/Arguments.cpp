@@ -68,6 +68,9 @@ constexpr Flag kFlags[] = {
      "                          files: for --weights and transformers "
      "(--base)"},
     {"--resume", "DIR", "go on from a checkpoint"},
+    {"--resume-if-there", "DIR",
+     "the same where there is one, else begin; --steps counts\n"
+     "                          from the run's first step"},
     {"--log", "FILE", "write one JSON object per step (--resume: append)"},
     {"--config", "FILE",
      "flags from the table [train] of a TOML file; those given\n"
@@ -98,6 +101,9 @@ constexpr Flag kFlags[] = {
     {"--network-timeout", "SECONDS",
      "how long a rank may stand still within a step (default\n"
      "                          120)"},
+    {"--network-bandwidth", "SIZE",
+     "bytes a second that a rank sends to the others at most\n"
+     "                          (an experiment)"},
     {"--tune-algorithms", "FILE",
      "cuda: time the algorithms of each product, write the\n"
      "                          fastest for tmc compile --algorithms, and "
@@ -149,6 +155,20 @@ Status byteNumber(const std::string &flag, const std::string &text,
              : usage(flag + " takes a size such as 2GB or 500MiB, not '" +
                      text + "'");
 }
+
+/// Flags whose value is taken as it is.
+constexpr struct {
+  const char *name;
+  std::string Arguments::*member;
+} kPaths[] = {{"--trace", &Arguments::trace},
+              {"--nvme", &Arguments::nvme},
+              {"--adapter", &Arguments::adapter},
+              {"--save-adapter", &Arguments::saveAdapter},
+              {"--save-base", &Arguments::saveBase},
+              {"--save", &Arguments::save},
+              {"--resume", &Arguments::resume},
+              {"--resume-if-there", &Arguments::resumeIfThere},
+              {"--log", &Arguments::log}};
 
 /// Flags whose value doesn't show that they were given.
 struct GivenFlags {
@@ -219,6 +239,8 @@ Status setNetworkFlag(const std::string &name, const std::string &value,
     parsed.network = value;
     return Status::ok();
   }
+  if (name == "--network-bandwidth")
+    return byteNumber(name, value, parsed.networkBytesPerSecond, parsed.notes);
   constexpr uint64_t kMostSeconds = 1000000;
   if (number < 1 || number > kMostSeconds)
     return usage("--network-timeout takes a number from 1 to " +
@@ -240,6 +262,9 @@ Status setFlag(const std::string &name, const std::string &value,
       return s;
   if (isDataFlag(name))
     return setDataFlag(name, value, number, parsed);
+  for (const auto &path : kPaths)
+    if (name == path.name)
+      parsed.*path.member = value;
   if (name == "--steps") {
     if (number > uint64_t(INT64_MAX / 2))
       return usage("--steps is too large");
@@ -256,16 +281,13 @@ Status setFlag(const std::string &name, const std::string &value,
       return usage(name + " takes a number from 1 to 1024, not '" + value +
                    "'");
     (name == "--threads" ? parsed.threads : parsed.hostThreads) = int(number);
-  } else if (name == "--trace") {
-    parsed.trace = value;
-  } else if (name == "--nvme") {
-    parsed.nvme = value;
   } else if (name == "--link-bandwidth") {
     if (Status s =
             byteNumber(name, value, parsed.linkBytesPerSecond, parsed.notes);
         !s)
       return s;
-  } else if (name == "--network" || name == "--network-timeout") {
+  } else if (name == "--network" || name == "--network-timeout" ||
+             name == "--network-bandwidth") {
     return setNetworkFlag(name, value, number, parsed);
   } else if (name == "--seed") {
     parsed.seed = number;
@@ -285,14 +307,6 @@ Status setFlag(const std::string &name, const std::string &value,
         !wholeNumber(name, value.substr(7), parsed.initSeed))
       return usage("--init takes random:SEED, not '" + value + "'");
     parsed.init = true;
-  } else if (name == "--adapter") {
-    parsed.adapter = value;
-  } else if (name == "--save-adapter") {
-    parsed.saveAdapter = value;
-  } else if (name == "--save-base") {
-    parsed.saveBase = value;
-  } else if (name == "--save") {
-    parsed.save = value;
   } else if (name == "--save-weights") {
     parsed.saveWeights = true;
     if (inlineValue)
@@ -302,10 +316,6 @@ Status setFlag(const std::string &name, const std::string &value,
     if (equals == std::string::npos)
       return usage("--save-prefix takes OLD=NEW, not '" + value + "'");
     parsed.savePrefix = {value.substr(0, equals), value.substr(equals + 1)};
-  } else if (name == "--resume") {
-    parsed.resume = value;
-  } else if (name == "--log") {
-    parsed.log = value;
   } else if (name == "--poison") {
     parsed.poison = true;
   } else if (name == "--check-finite") {
@@ -337,6 +347,9 @@ Status checkTogether(const Arguments &parsed, const GivenFlags &given,
   if (isBoth || (resumes && (given.weights || parsed.init) && !kinds.hasBase))
     return usage("only one of --weights, --init and --resume can say where the "
                  "parameters start");
+  if (resumes && !parsed.resumeIfThere.empty())
+    return usage("only one of --resume and --resume-if-there can say where to "
+                 "go on");
   if (resumes && !parsed.adapter.empty())
     return usage("--adapter can't be given with --resume: the checkpoint has "
                  "the adapter");

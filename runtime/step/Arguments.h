@@ -31,6 +31,7 @@ struct Arguments {
   bool init = false; // random values, by initSeed
   uint64_t initSeed = 0;
   std::string save, resume, log;    // "": not requested
+  std::string resumeIfThere;        // a folder; "": not requested
   std::string adapter, saveAdapter; // folders; "": not requested
   std::string saveBase;             // a folder; "": not requested
   int64_t saveEvery = 0;            // steps; 0: at the end only
@@ -50,6 +51,7 @@ struct Arguments {
   double linkBytesPerSecond = 0;
   std::string network;       // "mpi", "gloo"; "": by the launcher
   double networkTimeout = 0; // seconds; 0: the default
+  double networkBytesPerSecond = 0;
   int hostThreads = 0;
   std::vector<std::string> notes; // about values that were read
   std::string tune; // The file of measured algorithms; "": not requested

@@ -125,4 +125,14 @@ std::string KeptCheckpoints::newestIn(const std::string &directory) {
   return directory;
 }
 
+Status KeptCheckpoints::look(const std::string &directory, bool &isThere) {
+  isThere = hasCheckpoint(newestIn(directory));
+  struct stat info;
+  const std::string inside = directory + "/" + kCheckpointFile;
+  if (isThere || !stat(inside.c_str(), &info) || errno == ENOENT)
+    return Status::ok();
+  return {Code::World, "can't look for a checkpoint in '" + directory +
+                           "': " + std::strerror(errno)};
+}
+
 } // namespace tmc

@@ -46,6 +46,9 @@ public:
   /// The folder of the checkpoint to go on from: `directory`, or the newest of
   /// the checkpoints in it.
   static std::string newestIn(const std::string &directory);
+  /// Finds out if there is such a checkpoint. Code::World if that can't be
+  /// seen.
+  static Status look(const std::string &directory, bool &isThere);
 
 private:
   std::string directory_;

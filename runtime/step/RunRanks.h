@@ -28,21 +28,28 @@ class RunRanks {
 public:
   virtual ~RunRanks() = default;
   virtual int rank() const = 0;
+  virtual int ranks() const = 0;
   bool isFirst() const { return rank() == 0; }
   /// "2 ranks by mpi (Open MPI v4.1.4)".
   virtual std::string description() const = 0;
   /// For the device's kernels.
   virtual Peers &peers() = 0;
 
-  /// The sum of all ranks' numbers, on all ranks.
-  virtual Status sum(int64_t &number) = 0;
-  /// The largest of them, on all ranks.
+  /// The `bytes` bytes of each rank r go to `to` + r * bytes, on all ranks. An
+  /// error isn't explained yet.
+  virtual Status gather(void *to, const void *from, int64_t bytes) = 0;
+  /// The largest of all ranks' numbers, on all ranks.
   virtual Status agree(int64_t &number) = 0;
   /// A rank that stands still within a step is an error of all; between steps
   /// it may load or save as long as it must.
   virtual void startStep(int64_t step) = 0;
   virtual void endStep() = 0;
+  /// The time that kernels have waited for the network since startStep().
+  virtual double networkSeconds() const = 0;
 
+  /// The first rank says which checkpoint is whole, for the sentence about a
+  /// rank that ends the run; "": none is known.
+  virtual void saved(const std::string &sentence) = 0;
   /// The reason for an error of a step, which is mostly another rank.
   virtual Status explain(const Status &status) = 0;
   /// Tells all that this rank ends with an error of its own.
@@ -53,9 +60,10 @@ public:
 
 struct RunRanksSettings {
   Mesh mesh;
-  std::string folder;     // of the step, with the network's libraries
-  std::string network;    // "mpi", "gloo"; "": by the launcher
-  double mostSeconds = 0; // that a rank may stand still; 0: the default
+  std::string folder;        // of the step, with the network's libraries
+  std::string network;       // "mpi", "gloo"; "": by the launcher
+  double mostSeconds = 0;    // that a rank may stand still; 0: the default
+  double bytesPerSecond = 0; // that the network is held to; 0: its own
   /// Facts that must be the same on all ranks: {"seed", "7"}.
   std::vector<std::pair<std::string, std::string>> facts;
   const StepProgram *program = nullptr; // for the names of entries

@@ -12,10 +12,10 @@
 #include "runtime/step/Arguments.h"
 #include "runtime/step/BaseFile.h"
 #include "runtime/step/Data.h"
-#include "runtime/step/Identity.h"
 #include "runtime/step/Json.h"
 #include "runtime/step/KeptCheckpoints.h"
 #include "runtime/step/Processor.h"
+#include "runtime/step/StartValues.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/TrainLog.h"
 #include "runtime/step/TrainerRanks.h"
@@ -51,36 +51,6 @@ void onSignal(int signal) {
 int report(const Status &status) {
   std::fprintf(stderr, "error: %s\n", visible(status.message()).c_str());
   return static_cast<int>(status.code());
-}
-
-/// The folder of the program; "": unknown.
-std::string ownFolder() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0 || size_t(length) == sizeof path)
-    return "";
-  const std::string self(path, size_t(length));
-  return self.substr(0, self.rfind('/'));
-}
-
-/// The values that the compilation left beside the program, if it left any.
-std::string shippedWeights() {
-  const std::string folder = ownFolder();
-  return folder.empty() ? "" : shippedIn(folder);
-}
-
-Status checkOwn(const std::string &path) {
-  return checkShipped(path, stepIdentity());
-}
-
-/// The file for what --weights lacks. The files of a record may have moved:
-/// --weights then says where they are, and the values beside the record count.
-std::string besideGiven() {
-  const std::string shipped = shippedWeights();
-  SafetensorsSet set;
-  if (isRecordPath(shipped) && !SafetensorsSet::open(shipped, set))
-    return unusedIn(ownFolder());
-  return checkOwn(shipped) ? shipped : "";
 }
 
 /// Checks that a checkpoint can be written to `directory`, which may not exist
@@ -136,12 +106,16 @@ struct Trainer {
   std::unique_ptr<Step> step = nullptr;
   DataReader data = {}, evaluation = {};
   TrainLog log = {};
+  RankTimes times = {}; // of several ranks
   KeptCheckpoints kept{arguments.save, arguments.keep};
-  double bestLoss = INFINITY; // of evaluations
-  bool trained = false;       // a step was taken
-  int warnings = 0;           // about losses and norms that aren't finite
+  std::string wholePlace = ""; // the last checkpoint's; "": there is none
+  bool hasSaved = false;       // that one, and not resumed it
+  double bestLoss = INFINITY;  // of evaluations
+  bool trained = false;        // a step was taken
+  int warnings = 0;            // about losses and norms that aren't finite
 
   Status start() {
+    const bool resumes = !arguments.resume.empty();
     StepOptions options;
     options.device.threads = arguments.threads;
     options.poison = arguments.poison;
@@ -184,7 +158,9 @@ struct Trainer {
         if (Status s = checkPlace(place); !s)
           return s;
     if (ranks.isFirst() && !arguments.save.empty())
-      if (Status s = kept.start(arguments.resume); !s)
+      if (Status s =
+              kept.start(resumes ? arguments.resume : arguments.resumeIfThere);
+          !s)
         return s;
     if (arguments.saveWeights)
       if (Status s = checkSaved(program); !s)
@@ -199,15 +175,17 @@ struct Trainer {
                   visible(file->directory()).c_str(),
                   formatBytes(file->bytes()).c_str(),
                   visible(file->description()).c_str());
-    if (!arguments.resume.empty()) {
+    if (resumes) {
       if (Status s = resume(); !s)
         return s;
-    } else if (Status s = startValues(); !s) {
+    } else if (Status s = startValues(arguments, *step); !s) {
       return s;
+    } else if (!arguments.resumeIfThere.empty() && !arguments.quiet) {
+      std::printf("no checkpoint in '%s': the run begins\n",
+                  visible(arguments.resumeIfThere).c_str());
     }
     if (Status s = writeBase(); !s)
       return s;
-    const bool resumes = !arguments.resume.empty();
     if (const std::string best = kept.bestPlace(); resumes && !best.empty())
       bestLoss = evaluationLossIn(best).value_or(INFINITY);
     return arguments.log.empty()
@@ -231,21 +209,15 @@ struct Trainer {
                                              old + "'");
   }
 
-  /// Parameters that aren't trained aren't in the checkpoint.
   Status resume() {
-    const std::string shipped = shippedWeights();
-    const bool isGiven = !arguments.weights.empty() || arguments.init;
-    if (isGiven)
-      if (Status s = baseValues(); !s)
-        return s;
     RunNotes notes;
-    const std::string beside = isGiven             ? besideGiven()
-                               : checkOwn(shipped) ? shipped
-                                                   : "";
-    const std::string place = KeptCheckpoints::newestIn(arguments.resume);
-    if (Status s = step->resume(place, beside, &notes); !s)
+    std::string place;
+    if (Status s = resumedValues(arguments, *step, place, notes); !s)
       return s;
-    if (place != arguments.resume && !arguments.quiet)
+    ranks.isWhole(wholePlace = place, step->steps());
+    const bool isKnown =
+        place == arguments.resume && arguments.resumeIfThere.empty();
+    if (!isKnown && !arguments.quiet)
       std::printf("resuming from '%s'\n", visible(place).c_str());
     if (ranks.isFirst() && notes.samples && notes.samples != data.samples())
       std::fprintf(stderr,
@@ -261,6 +233,9 @@ struct Trainer {
   Status plan(int64_t &count) {
     int64_t end = 0;
     count = arguments.steps.value_or(INT64_MAX);
+    // The same command again ends at the same step.
+    if (arguments.steps && !arguments.resumeIfThere.empty())
+      count = std::max<int64_t>(0, count - step->steps());
     if (arguments.epochs) {
       if (__builtin_mul_overflow(*arguments.epochs, data.stepsPerEpoch(), &end))
         return {Code::Usage, "--epochs is too large"};
@@ -275,32 +250,6 @@ struct Trainer {
               " at step " + std::to_string(end);
     std::printf("%s\n", visible(text).c_str());
     return Status::ok();
-  }
-
-  Status startValues() {
-    if (Status s = baseValues(); !s || arguments.adapter.empty())
-      return s;
-    return loadAdapter(*step, arguments.adapter);
-  }
-
-  /// Values come from --weights, by --init, or from the file beside the
-  /// program.
-  Status baseValues() {
-    if (!arguments.weights.empty())
-      return step->load(arguments.weights, besideGiven(), arguments.initSeed);
-    const std::string shipped = shippedWeights();
-    const Status known = checkOwn(shipped);
-    if (!known)
-      return known;
-    if (arguments.init)
-      return step->initRandom(arguments.initSeed, shipped);
-    const Status done =
-        shipped.empty() ? Status(Code::Usage, "the model came without values")
-                        : step->load(shipped);
-    if (done)
-      return done;
-    return {done.code(), done.message() + "; give --weights FILE or --init "
-                                          "random:SEED"};
   }
 
   /// Before the first step: what is trained whole has the model's numbers.
@@ -339,10 +288,16 @@ struct Trainer {
   Status saveIn(const std::string &place,
                 std::optional<double> loss = std::nullopt) {
     const auto start = std::chrono::steady_clock::now();
+    // The new checkpoint may replace the last one at any time. A folder that
+    // the run resumed from may have two names.
+    if (!hasSaved || place == wholePlace)
+      ranks.isWhole(wholePlace, std::nullopt);
     if (Status s =
             step->save(place, RunNotes{data.samples(), data.shuffle(), loss});
         !s)
       return s;
+    ranks.isWhole(wholePlace = place, step->steps());
+    hasSaved = true;
     if (arguments.saveWeights)
       if (Status s = step->saveWeights(place, savedWeights()); !s)
         return s;
@@ -465,9 +420,15 @@ struct Trainer {
       if (Status s = feed(data); !s)
         return s;
       double loss = 0;
-      if (Status s = ranks.within(now, [&] { return step->run(loss); }); !s)
-        return s;
-      const StepStatistics stats = step->statistics();
+      StepStatistics stats;
+      const Status done = ranks.within(now, [&] {
+        if (Status s = step->run(loss); !s)
+          return s;
+        stats = step->statistics();
+        return ranks.share(stats, times);
+      });
+      if (!done)
+        return done;
       const bool isStill =
           program.skipsNonFinite && stats.skippedSteps > skipped;
       if (Status s = checkLoss(now, loss, isStill); !s)
@@ -484,7 +445,7 @@ struct Trainer {
       saturations = stats.saturations;
       if (!arguments.quiet) {
         std::printf("step %lld/%lld  loss %.6f  grad norm %.5f  %.3f s  "
-                    "%.0f %s/s  arena %s%s%s\n",
+                    "%.0f %s/s  arena %s%s%s%s\n",
                     static_cast<long long>(now), static_cast<long long>(last),
                     loss, std::fabs(stats.gradNorm), stats.lastStepSeconds,
                     perSecond, tokens ? "tokens" : "samples",
@@ -492,10 +453,12 @@ struct Trainer {
                     isScaled  ? scaleText(stats, isSkipped).c_str()
                     : isStill ? "  not finite, nothing moved"
                               : "",
-                    saturationText(saturated).c_str());
+                    saturationText(saturated).c_str(), slowestText().c_str());
         std::fflush(stdout);
       }
-      if (Status s = log.step(*step, {now, loss, rate, perSecond}); !s)
+      if (Status s = log.step(*step, {now, loss, rate, perSecond, stats,
+                                      times.slowest(), times.slowestSeconds()});
+          !s)
         return s;
       trained = true;
       if (evaluatesAfter(now, last))
@@ -514,8 +477,18 @@ struct Trainer {
     return report();
   }
 
-  /// Writes the trace and the profile, if requested.
+  /// "  slowest rank 1", if there are several.
+  std::string slowestText() const {
+    return times.slowest() < 0
+               ? ""
+               : "  slowest rank " + std::to_string(times.slowest());
+  }
+
+  /// Prints the times of the ranks. Writes the trace and the profile, if
+  /// requested.
   Status report() const {
+    if (!arguments.quiet)
+      std::fputs(visible(times.table()).c_str(), stdout);
     if (const Trace *trace = step->trace())
       if (Status s = trace->write(arguments.trace); !s)
         return s;
@@ -532,8 +505,10 @@ struct Trainer {
 };
 
 /// Trains, as one of several ranks or alone.
-Status trainOnRanks(const Arguments &given,
-                    const std::vector<std::string> &command) {
+Status trainOnRanks(Arguments given, const std::vector<std::string> &command) {
+  if (Status s = resumeIfThere(StepValueKinds::of(*tmc_step_program()), given);
+      !s)
+    return s;
   TrainerRanks ranks;
   if (Status s = ranks.open(*tmc_step_program(), given, ownFolder()); !s)
     return s;

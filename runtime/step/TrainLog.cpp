@@ -113,7 +113,7 @@ Status TrainLog::open(const std::string &path, bool append, const Step &step,
 
 Status TrainLog::step(const Step &step, const StepLine &done) {
   const StepProgram &program = step.program();
-  const StepStatistics stats = step.statistics();
+  const StepStatistics &stats = done.stats;
   const bool hasTokens = program.tokensPerStep > 0;
   const int64_t each = program.mesh.data * (hasTokens ? program.tokensPerStep
                                                       : program.samplesPerStep);
@@ -126,6 +126,9 @@ Status TrainLog::step(const Step &step, const StepLine &done) {
     text += field("skipped_steps", stats.skippedSteps);
   if (stats.saturations >= 0)
     text += field("saturations", stats.saturations);
+  if (done.slowestRank >= 0)
+    text += field("slowest_rank", int64_t(done.slowestRank)) +
+            field("slowest_rank_seconds", done.slowestSeconds);
   const std::string unit = hasTokens ? "tokens" : "samples";
   return line("step", text + field("lr", done.rate) +
                           field("seconds", stats.lastStepSeconds) +

@@ -26,10 +26,13 @@ namespace tmc {
 /// The second one has kinds on all lines, and lines of runs and of saves.
 constexpr int kLogSchema = 2;
 
-/// One training step, as it ended.
+/// One training step, as it ended; of all ranks.
 struct StepLine {
   int64_t step = 0;
   double loss = 0, rate = 0, perSecond = 0;
+  StepStatistics stats;
+  int slowestRank = -1; // -1: there is one device
+  double slowestSeconds = 0;
 };
 
 class TrainLog {

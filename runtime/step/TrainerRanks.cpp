@@ -4,7 +4,10 @@
 
 #include "runtime/step/Identity.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <vector>
 
 namespace tmc {
 
@@ -28,6 +31,11 @@ factsOf(const StepProgram &program, const Arguments &arguments) {
   return {{"step", stepIdentity()},
           {"fingerprint", program.fingerprint},
           {"mesh", program.mesh.text()},
+          // Before the facts that a checkpoint has.
+          {"start by --resume-if-there",
+           arguments.resumeIfThere.empty() ? "not given"
+           : arguments.resume.empty()      ? "without a checkpoint"
+                                           : "from a checkpoint"},
           {"seed", std::to_string(arguments.seed.value_or(0))},
           {"number of steps", digits(arguments.steps)},
           {"number of epochs", digits(arguments.epochs)},
@@ -65,6 +73,7 @@ Status TrainerRanks::open(const StepProgram &program,
   settings.folder = folder;
   settings.network = arguments.network;
   settings.mostSeconds = arguments.networkTimeout;
+  settings.bytesPerSecond = arguments.networkBytesPerSecond;
   settings.program = &program;
   settings.facts = factsOf(program, arguments);
   Status status;
@@ -109,11 +118,50 @@ Status TrainerRanks::checkAlike(const Step &step, const DataReader &data) {
   return Status::ok();
 }
 
+Status TrainerRanks::addUp(int64_t &number) const {
+  if (!ranks_)
+    return Status::ok();
+  std::vector<int64_t> all(size_t(ranks_->ranks()));
+  if (Status s = ranks_->gather(all.data(), &number, sizeof number); !s)
+    return ranks_->explain(s);
+  number = std::accumulate(all.begin(), all.end(), int64_t(0));
+  return Status::ok();
+}
+
+Status TrainerRanks::share(StepStatistics &stats, RankTimes &times) const {
+  if (!ranks_)
+    return Status::ok();
+  const RankStep own = {stats.lastStepSeconds, ranks_->networkSeconds(),
+                        stats.highWaterBytes};
+  std::vector<RankStep> all(size_t(ranks_->ranks()));
+  if (Status s = ranks_->gather(all.data(), &own, sizeof own); !s)
+    return s;
+  for (const RankStep &each : all) {
+    stats.lastStepSeconds = std::max(stats.lastStepSeconds, each.seconds);
+    for (const auto [space, bytes] : each.highWaterBytes)
+      stats.highWaterBytes[space.kind] =
+          std::max(stats.highWaterBytes[space.kind], bytes);
+  }
+  times.add(all);
+  return Status::ok();
+}
+
 Status TrainerRanks::stops(bool hasSignal, bool &stops) const {
   int64_t seen = hasSignal;
   const Status s = ranks_ ? ranks_->agree(seen) : Status::ok();
   stops = seen > 0;
   return s;
+}
+
+void TrainerRanks::isWhole(const std::string &place,
+                           std::optional<int64_t> step) const {
+  if (!ranks_ || !isFirst())
+    return;
+  const std::string number =
+      step ? " of step " + std::to_string(*step) : std::string();
+  ranks_->saved(place.empty() ? ""
+                              : "the checkpoint" + number + " in '" + place +
+                                    "' is whole");
 }
 
 Status TrainerRanks::end(const Status &done) const {

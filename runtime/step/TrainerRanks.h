@@ -15,10 +15,12 @@
 
 #include "runtime/step/Arguments.h"
 #include "runtime/step/Data.h"
+#include "runtime/step/RankTimes.h"
 #include "runtime/step/RunRanks.h"
 #include "runtime/step/Step.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace tmc {
@@ -46,9 +48,7 @@ public:
   /// data of another length. All ranks get it, and are apart then.
   Status checkAlike(const Step &step, const DataReader &data);
   /// A number of this rank becomes the sum of all ranks' numbers.
-  Status addUp(int64_t &number) const {
-    return ranks_ ? ranks_->sum(number) : Status::ok();
-  }
+  Status addUp(int64_t &number) const;
   /// Sets `stops` if any rank has seen a signal: all end after the same step.
   Status stops(bool hasSignal, bool &stops) const;
   /// Runs step `number`, in which all ranks wait for each other.
@@ -60,6 +60,13 @@ public:
     ranks_->endStep();
     return done ? done : ranks_->explain(done);
   }
+  /// Within a step that was run: adds the times of all ranks to `times`, and
+  /// makes `stats` those of all, with the longest time and the most bytes.
+  Status share(StepStatistics &stats, RankTimes &times) const;
+  /// The checkpoint in the folder `place` is whole: that of `step`, or one of
+  /// unknown step while a new one replaces it. A fault says so. "": there is
+  /// none.
+  void isWhole(const std::string &place, std::optional<int64_t> step) const;
   /// Ends together with the others, or tells them the error of this rank.
   Status end(const Status &done) const;
 

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 """What must hold of steps of several ranks; needs only the standard library, and MPI or Gloo.
 
-    ranks.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR]
+    ranks.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR] [--kills N]
 
 Ten steps of two and four ranks give the losses of one device to 1e-6 and its parameters to 1e-5, with
 dropout, clipping, scaled losses, moments in 8 bits, micro-batches, labels that don't count, and a short
-last batch. Of one number of ranks each run gives the same bits: by MPI and by Gloo, in one thread and in
-two, whatever each rank keeps, in a budget near the smallest, with all that may leaving the device, and going
-on from a checkpoint.
-One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank with another seed,
-a killed rank and one that stands still are named, all end with 74, and the checkpoint stays whole. Ends
-with one line `N passed, M failed`. What the machine has no library for is skipped by name.
+last batch. Of one number of ranks each run gives the same bits: by MPI and by Gloo, on a slow network, in
+one thread and in two, whatever each rank keeps, in a budget near the smallest, with all that may leaving the device, and going on
+from a checkpoint. One device goes on from a checkpoint of ranks, and ranks from one of a device. A rank
+with another seed, a killed rank and one that stands still are named, all end with 74, and the checkpoint
+stays whole. That holds of kills of drawn ranks at drawn moments, and the same command then goes on to the
+bytes of a run that was never killed. A directory with steps for two numbers of ranks starts that of its
+world. Ends with one line `N passed, M failed`. The machine may lack a
+library: its tests are skipped by name.
 """
 
+import json
 import math
 import os
+import random
 import re
 import shutil
 import signal
@@ -25,7 +29,7 @@ import time
 
 import trained
 from case import Case, run_cases
-from trained import Run
+from trained import Checkpoint, Run
 
 TEN = 10
 # Relative, of losses and of parameters, of ranks against one device: each rank rounds its own sums to 16 bits, and a last
@@ -35,6 +39,7 @@ WORLD = 74
 GPT2 = "test/models/gpt2-tiny-dropout.onnx"
 MPIRUN = shutil.which("mpirun")
 OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"] if MPIRUN and "Open MPI" in trained.run([MPIRUN, "--version"])[1] else []
+HELD_SECONDS = 0.05  # In which the network moves each gradient once.
 PRESSED = 0.02  # Of what all would take beyond the least, how much plans get.
 # Name: the step; numbers of ranks; whether several plans and libraries are compared.
 CASES = {
@@ -114,6 +119,11 @@ class RankRun(Run):
         return code, "\n".join(texts)
 
 
+def small_budget(plan):
+    least = plan["smallest_found_bytes"]
+    return least + int(PRESSED * (plan["unconstrained_bytes"] - least))
+
+
 def libraries(step):
     """Those that a step has and that can be started here."""
     return [name for name in ("mpi", "gloo")
@@ -148,6 +158,9 @@ class RanksCase(Case):
         step, fault = self.compile(f"{ranks} ranks", f"--devices={ranks}")
         if fault:
             return tally.test(name, fault)
+        code, text = trained.run([self.tmc, "verify", "--threads=1", step])
+        is_right = code == 0 if self.model.get("decided", True) else code == 1 and "rounding alone decides" in text
+        tally.test(f"{name}: verify", "" if is_right else text)
         there = libraries(step)
         if not there:
             return tally.skip(f"{name}: there is neither mpirun nor Gloo")
@@ -197,20 +210,33 @@ class RanksCase(Case):
                        RankRun(library, ranks, step, library, self.data, "--threads=1", steps=TEN).difference(first))
         tally.test(f"{name}: the bits in two threads",
                    RankRun(there[0], ranks, step, "threads", self.data, "--threads=2", "--poison", steps=TEN).difference(first))
+        self.check_bandwidth(tally, name, ranks, there[0], step, first)
         for level in (0, 1, 3):
             directory, fault = self.compile(f"{ranks} ranks zero={level}", f"--parallel=dp={ranks},zero={level}")
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
             tally.test(f"{name}: the bits of zero={level}", fault)
-        plan = self.plan(step)
-        least = plan["smallest_found_bytes"]
-        pressed = least + int(PRESSED * (plan["unconstrained_bytes"] - least))
+        pressed = small_budget(self.plan(step))
         for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]), (
                 "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]):
             directory, fault = self.compile(f"{ranks} ranks {words}", f"--devices={ranks}", *flags)
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
             tally.test(f"{name}: the bits {words}", fault)
+
+
+    def check_bandwidth(self, tally, name, ranks, library, step, first):
+        """Each gradient goes to the others, in 16 bits at least, and its sums come back."""
+        moments = re.compile(r"\.(exp_avg|exp_avg_sq)(_|$)|^loss_scale$")
+        elements = sum(len(data) // 4 for n, data in first.checkpoint.tensors.items()
+                       if not moments.search(n) and first.checkpoint.types[n] == "F32")
+        least = HELD_SECONDS * (ranks - 1) / ranks
+        held = RankRun(library, ranks, step, "held", self.data, f"--network-bandwidth={int(4 * elements / HELD_SECONDS)}", steps=TEN)
+        fault = held.difference(first)
+        quickest = min((line["seconds"] for line in held.lines), default=0)
+        if not fault and quickest < least:
+            fault = f"a step takes {quickest} s, and its bytes {least} s"
+        tally.test(f"{name}: the bits on a slow network", fault, f"{quickest:.3f} s a step")
 
 
 class Faults(Case):
@@ -223,12 +249,37 @@ class Faults(Case):
         if "gloo" not in libraries(step):
             return tally.skip("faults: there is no Gloo")
         check_faults(tally, step, self.data, self.directory)
+        moved, fault = self.compile("2 ranks with offload", "--devices=2", "--offload=all", f"--budget={small_budget(self.plan(step))}")
+        if fault:
+            return tally.test("the slowest rank", fault)
+        check_slowest(tally, moved, self.data, self.directory)
 
 
 def wait_for(directory):
     deadline = time.monotonic() + 60
     while not os.path.exists(os.path.join(directory, "checkpoint.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+def check_slowest(tally, step, data, scratch):
+    """Rank 1 has a slow way to its host."""
+    steps, path = 11, os.path.join(scratch, "slowest.jsonl")
+    train = [os.path.join(step, "train"), *[f"--data={d}" for d in data], "--init=random:1", "--network=gloo",
+             f"--steps={steps}", f"--log={path}", "--threads=1"]
+    code, texts = Ranks([train, [*train, "--link-bandwidth=1MB"]]).wait()
+    rows = {int(rank): int(count) for rank, count in
+            re.findall(r"^ +(\d+) +[\d.]+ s +[\d.]+ s +(\d+) +[\d.]+ \wiB$", texts[0], re.MULTILINE)}
+    with open(path) as file:
+        lines = [line for line in map(json.loads, file) if line["kind"] == "step"]
+    logged = [line["slowest_rank"] for line in lines[1:]]
+    fault = ""
+    if code or f"{steps - 1} steps after the first" not in texts[0] or rows != {rank: logged.count(rank) for rank in (0, 1)}:
+        fault = f"{code}: {rows}, the log says {logged}: {texts[0]}"
+    elif logged != [1] * (steps - 1) or texts[0].count("slowest rank 1\n") < steps - 1:
+        fault = f"rank 1 is the slowest in {logged.count(1)} steps: {texts[0]}"
+    elif any(not 0 < line["slowest_rank_seconds"] <= line["seconds"] for line in lines):
+        fault = f"times are {lines}"
+    tally.test("the slowest rank is named", fault or texts[1])
 
 
 def check_faults(tally, step, data, scratch):
@@ -255,6 +306,20 @@ def check_faults(tally, step, data, scratch):
     tally.test("a start without a launcher is named",
                "" if alone.returncode == 2 and "mpirun -n 2" in alone.stdout else f"{alone.returncode}: {alone.stdout}")
 
+    # After a fault the same command goes on. A rank that sees no checkpoint is named.
+    saved, none = os.path.join(scratch, "again"), os.path.join(scratch, "none")
+    again = [[*train, "--steps=4", "--lr-schedule=cosine", "--save-every=2", f"--save={saved}", f"--resume-if-there={saved}"]] * 2
+    whole = Ranks(again).wait()
+    first = Checkpoint(saved)
+    half = [[*words, "--steps=2", "--lr-schedule=cosine:total=4"] for words in again]
+    shutil.rmtree(saved)
+    ends = [whole, Ranks(half).wait(), Ranks(again).wait()]
+    fault = "" if not any(code for code, _ in ends) else f"{ends}"
+    tally.test("the same command begins and goes on", fault or Checkpoint(saved).difference(first))
+    code, texts = Ranks([again[0], [*again[1], f"--resume-if-there={none}"]]).wait()
+    said = all(re.search(r"error: .*start by --resume-if-there.*'without a checkpoint'", text) for text in texts)
+    tally.test("a rank that sees no checkpoint is named", "" if code == 2 and said else f"{code}: {texts}")
+
     # A signal to one rank ends all after the same step.
     saved = os.path.join(scratch, "interrupted")
     ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20"]] * 2)
@@ -266,8 +331,9 @@ def check_faults(tally, step, data, scratch):
 
     for how, sign, flags, words in (
             ("killed", signal.SIGKILL, [], r"rank 1 \(host \S+, process \d+\) is gone (in|after) step \d+"),
-            ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\)")):
+            ("stopped", signal.SIGSTOP, ["--network-timeout=3"], r"rank 1 \(host \S+, process \d+\).*")):
         saved = os.path.join(scratch, how)
+        words += f"; the checkpoint( of step (?P<step>\\d+))? in '{re.escape(saved)}' is whole"
         ranks = Ranks([[*train, "--steps=100000000", f"--save={saved}", "--save-every=20", *flags]] * 2)
         wait_for(saved)
         ranks.processes[1].send_signal(sign)
@@ -278,17 +344,149 @@ def check_faults(tally, step, data, scratch):
             text = "still runs after a minute"
         seconds = time.monotonic() - begin
         ranks.kill()
-        fault = "" if ranks.processes[0].returncode == WORLD and re.search(words, text) else f"{ranks.processes[0].returncode}: {text}"
+        said = re.search(words, text)
+        fault = "" if ranks.processes[0].returncode == WORLD and said else f"{ranks.processes[0].returncode}: {text}"
+        kept = Checkpoint(saved).metadata["step"]
+        if not fault and said["step"] not in (None, kept):
+            fault = f"the checkpoint is of step {kept}: {text}"
         again = RankRun("gloo", 2, step, how, data, f"--resume={saved}", steps=1, init=False)
         fault = fault or again.code and f"the checkpoint: {again.text}"
         tally.test(f"a {how} rank is named, and the checkpoint is whole", fault, f"{seconds:.1f} s")
 
 
+class Kills(Case):
+    """A run that is killed and started again, until it is through, as often as asked for."""
+
+    STEPS, SAVE_EVERY, MOST_SECONDS = 120, 7, 10
+
+    def start(self, saved, log):
+        return Ranks([[os.path.join(self.step, "train"), *[f"--data={d}" for d in self.data], "--init=random:1", "--seed=7", "--quiet",
+                       "--network=gloo", "--threads=1", f"--steps={self.STEPS}", "--lr-schedule=cosine", f"--save-every={self.SAVE_EVERY}",
+                       f"--save={saved}", f"--resume-if-there={saved}", f"--log={log}"]] * 2)
+
+    def check(self, tally):
+        self.step, fault = self.compile("2 ranks", "--devices=2")
+        if fault:
+            return tally.test("kills", fault)
+        if "gloo" not in libraries(self.step):
+            return tally.skip("kills: there is no Gloo")
+        begin = time.monotonic()
+        code, texts = self.start(os.path.join(self.directory, "whole"), os.path.join(self.directory, "whole.jsonl")).wait()
+        seconds = time.monotonic() - begin
+        if code:
+            return tally.test("kills", f"{code}: {texts}")
+        whole = Checkpoint(os.path.join(self.directory, "whole"))
+        draw, kills, rounds, slowest, fault = random.Random(self.options.seed), 0, 0, 0.0, ""
+        saved = os.path.join(self.directory, "killed")
+        while kills < self.options.kills and not fault:
+            shutil.rmtree(saved, ignore_errors=True)
+            rounds += 1
+            is_through = False
+            while not is_through and not fault:
+                wait = draw.random() * seconds / 2 if kills < self.options.kills else 600
+                is_through, took, fault = self.kill(saved, draw.randrange(2), wait)
+                kills += not is_through
+                slowest = max(slowest, took)
+            if not fault:
+                fault = Checkpoint(saved).difference(whole)
+            if not fault and os.listdir(saved) != ["checkpoint.safetensors"]:
+                fault = f"the folder has {os.listdir(saved)}"
+        tally.test(f"killed {kills} times", fault and f"seed {self.options.seed}: {fault}",
+                   f"{rounds} runs, all ranks ended within {slowest:.2f} s")
+
+    def kill(self, saved, victim, wait):
+        """Starts the run, kills a rank after `wait` seconds, and returns if the run was through before, the seconds
+        after which the other rank ended, and the fault."""
+        log = os.path.join(self.directory, "killed.jsonl")
+        if os.path.exists(log):
+            os.remove(log)
+        was_there = os.path.exists(os.path.join(saved, "checkpoint.safetensors"))
+        ranks = self.start(saved, log)
+        dying, other = ranks.processes[victim], ranks.processes[1 - victim]
+        # The ranks have come together. A rank that waits for another one to come does so for a minute.
+        deadline = time.monotonic() + 60
+        while not os.path.exists(log) and other.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        try:
+            dying.wait(wait)
+        except subprocess.TimeoutExpired:
+            dying.send_signal(signal.SIGKILL)
+        begin = time.monotonic()
+        try:
+            text = other.communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            text = "it still runs"
+        took = time.monotonic() - begin
+        ranks.kill()
+        dying.communicate()
+        if dying.returncode == 0:
+            return True, 0.0, text if other.returncode else ""
+        said = re.search(rf"^error: rank {victim} \(host \S+, process {dying.pid}\) is gone (before the first step|(in|after) step \d+)"
+                         rf"(; the checkpoint( of step (?P<step>\d+))? in '{re.escape(saved)}' is whole)?$", text, re.MULTILINE)
+        if dying.returncode != -signal.SIGKILL or other.returncode != WORLD or not said or took > self.MOST_SECONDS:
+            return False, took, f"rank {victim} ended with {dying.returncode}, the other one with {other.returncode} after {took:.1f} s: {text}"
+        is_named = "whole" in said[0]
+        if not is_named and was_there:
+            return False, took, f"no checkpoint is named: {text}"
+        if is_named and said["step"] not in (None, Checkpoint(saved).metadata["step"]):
+            return False, took, f"the checkpoint is of step {Checkpoint(saved).metadata['step']}: {text}"
+        return False, took, ""
+
+
+class Meshes(Case):
+    """Steps for several numbers of ranks in one directory, and the trainer of the world beside them."""
+
+    def folders(self):
+        return sorted(os.listdir(os.path.join(self.directory, "both")))
+
+    def check(self, tally):
+        step, fault = self.compile("both", "--devices=2,4")
+        if fault or "gloo" not in libraries(os.path.join(step, "ranks-2")):
+            return tally.test("meshes", fault) if fault else tally.skip("meshes: there is no Gloo")
+        saved = os.path.join(self.directory, "saved")
+        train = [os.path.join(step, "train"), *[f"--data={d}" for d in self.data], "--quiet", "--network=gloo", f"--save={saved}",
+                 f"--resume-if-there={saved}", "--init=random:1"]
+        for ranks, steps in (2, 3), (4, 3), (4, 5), (2, 5):
+            log = os.path.join(self.directory, "log.jsonl")
+            code, texts = Ranks([[*train, f"--steps={steps}", f"--log={log}"]] * ranks).wait()
+            now = Checkpoint(saved) if not code else None
+            with open(log) as file:
+                words = [json.loads(line) for line in file][0]["command"]
+            # A mesh that takes no step saves what the other one saved.
+            fault = f"{code}: {texts}" if code else "" if now.metadata["step"] == str(steps) and words[0] == train[0] else f"{now.metadata}, {words}"
+            if not fault and (ranks, steps) in ((4, 3), (2, 5)):
+                fault = now.difference(before)
+            before = now
+            tally.test(f"meshes: {ranks} ranks up to step {steps}", fault)
+        code, texts = Ranks([[*train, "--steps=1"]] * 3).wait()
+        said = all("the steps here are for 2 and 4 ranks, and TMC_RANK started 3" in text for text in texts)
+        tally.test("meshes: another number of ranks is named", "" if code == 2 and said else f"{code}: {texts}")
+        code, text = trained.run([train[0], "--help"])
+        tally.test("meshes: help", "" if code == 0 and f"usage: {train[0]}" in text else text)
+        # A compilation that fails leaves all as it was, and a later one takes the numbers that it has.
+        before = self.folders()
+        _, fault = self.compile("both", "--devices=2,3")
+        tally.test("meshes: one that can't be leaves the others", "" if "with 2" in fault and self.folders() == before else f"{fault} {self.folders()}")
+        _, fault = self.compile("both", "--devices=1,2")
+        tally.test("meshes: others take their place", fault or ("" if self.folders() == ["config.toml", "ranks-1", "ranks-2", "train"] else f"{self.folders()}"))
+        _, fault = self.compile("both")
+        has_left = [name for name in self.folders() if name.startswith("ranks-")]
+        alone, text = trained.run([*train, "--steps=6"])
+        tally.test("meshes: one device takes their place", fault or (f"{has_left} {text}" if has_left or alone else ""))
+
+
+def add_options(parser):
+    parser.add_argument("--kills", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1, help="of the kills")
+
+
 def cases(options, scratch):
     made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
     made.append(Faults("faults", CASES["mlp-small"][0], options, scratch))
+    made.append(Meshes("meshes", CASES["mlp-small"][0], options, scratch))
+    made.append(Kills("kills", CASES["mlp-small"][0], options, scratch))
     return [case for case in made if options.only in case.name]
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases(__doc__, "ranks", cases))
+    sys.exit(run_cases(__doc__, "ranks", cases, add_options))

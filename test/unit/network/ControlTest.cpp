@@ -205,10 +205,10 @@ TEST(Control, StrangersAreSentAwayAndTheRanksStart) {
   std::string longHello = helloOf(1, 2);
   longHello[kGreetingBytes + 2] = 1; // 64 KiB and more
   std::string newer = helloOf(1, 2);
-  newer[8] = 2;
+  newer[8] = 9;
   const std::vector<std::pair<std::string, std::string>> strangers = {
       {"GET / HTTP/1.1\r\n\r\n", "it doesn't speak tmc's protocol"},
-      {newer, "it speaks version 2 of tmc's protocol"},
+      {newer, "it speaks version 9 of tmc's protocol"},
       {longHello, "it sends a message of 65"},
       {helloOf(2, 2), "its first message is malformed"},
       {helloOf(1, 3), "rank 1 (host h, process 5) is one of 3 ranks, and rank "
@@ -367,12 +367,17 @@ TEST(Control, ARankThatGoesIsNamed) {
       ASSERT_TRUE(Control::start(settings, control));
       int64_t largest = 0;
       ASSERT_TRUE(control->meet("a", 0, largest));
+      const std::string whole = "the checkpoint of step 40 in 'run' is whole";
+      if (rank == 0)
+        for (const std::string &each : {std::string("another"), whole})
+          control->saved(each);
       control->computes(41, 7);
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       if (rank == goes)
         return control.reset();
       EXPECT_EQ(fault.get_future().get().message(),
-                nameOf(goes, {hostName(), getpid()}) + " is gone in step 41");
+                nameOf(goes, {hostName(), getpid()}) + " is gone in step 41; " +
+                    whole);
     });
   }
 }

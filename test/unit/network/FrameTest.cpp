@@ -67,7 +67,7 @@ TEST(Frame, AStrangerIsFound) {
   std::string newer = greeting();
   newer[8] = 9;
   EXPECT_EQ(faultOf(newer), "speaks version 9 of tmc's protocol, and this is "
-                            "version 1");
+                            "version 2");
 }
 
 TEST(Frame, ALengthIsComparedBeforeBytesAreKept) {

@@ -4,6 +4,7 @@
 #include "driver/pipeline/OutputDirectory.h"
 #include "test/unit/TemporaryDirectory.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <gtest/gtest.h>
@@ -184,6 +185,51 @@ TEST(OutputDirectory, PublishesNothingThatWasAbandoned) {
   EXPECT_EQ(
       fs::status(fs::path(output->scratch("x")).parent_path()).permissions(),
       fs::perms::owner_all);
+}
+
+TEST(OutputDirectory, HoldsStepsForSeveralNumbersOfRanks) {
+  TemporaryDirectory directory;
+  const std::string place = directory / "steps";
+  publish(place + "/ranks-2", "two", kNames);
+  publish(place + "/ranks-16", "sixteen", kNames);
+  write(place + "/train", "starts one of them");
+  // Of a compilation that was killed.
+  fs::create_directories(place + "/ranks-4/.tmc-abcdef");
+  EXPECT_TRUE(bool(OutputDirectory::check(place)));
+  std::vector<std::string> folders = OutputDirectory::meshFoldersIn(place);
+  llvm::sort(folders);
+  EXPECT_EQ(folders,
+            (std::vector<std::string>{"ranks-16", "ranks-2", "ranks-4"}));
+  // A step of its own beside them: they aren't parts of it.
+  write(place + "/plan.json", kPlan);
+  EXPECT_TRUE(OutputDirectory::meshFoldersIn(place).empty());
+  fs::remove(place + "/plan.json");
+  // Others' names and files.
+  for (const char *name : {"ranks-02", "ranks-", "ranks-two", "ranks-8"}) {
+    fs::create_directory(place + "/" + name);
+    write(place + "/" + name + "/notes", "a user's");
+    EXPECT_FALSE(bool(OutputDirectory::check(place))) << name;
+    EXPECT_EQ(OutputDirectory::meshFoldersIn(place).size(), 3u) << name;
+    fs::remove_all(place + "/" + name);
+  }
+  fs::remove_all(place + "/ranks-2");
+  fs::remove_all(place + "/ranks-4");
+  fs::remove_all(place + "/ranks-16");
+  EXPECT_FALSE(bool(OutputDirectory::check(place)));
+}
+
+/// A directory whose steps are in folders has no plan of its own.
+TEST(OutputDirectory, APlanGoesWithItsStep) {
+  TemporaryDirectory directory;
+  const std::string place = directory / "step";
+  publish(place, "one", kNames);
+  auto output = OutputDirectory::create(place);
+  ASSERT_TRUE(bool(output));
+  ASSERT_TRUE(bool(output->write("train", "two")));
+  ASSERT_TRUE(
+      bool(output->commit({"weights.safetensors"}, /*makesNoStep=*/true)));
+  EXPECT_EQ(contents(place),
+            (std::map<std::string, std::string>{{"train", "two"}}));
 }
 
 /// A process of its own that publishes `content` and is killed at its rename of

@@ -75,6 +75,76 @@ TEST_F(Kept, ResumesFromTheNewest) {
   EXPECT_NE(again.out.find("/step-000009'"), std::string::npos) << again.out;
 }
 
+TEST_F(Kept, TheSameCommandBeginsAndGoesOn) {
+  const std::vector<std::string> command = {"--resume-if-there",
+                                            *this / "run",
+                                            "--save",
+                                            *this / "run",
+                                            "--init",
+                                            "random:3",
+                                            "--seed",
+                                            "5",
+                                            "--shuffle",
+                                            "9",
+                                            "--lr-schedule",
+                                            "cosine:total=9",
+                                            "--save-every",
+                                            "2",
+                                            "--log",
+                                            *this / "log"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), command.begin(), command.end());
+    return train(more);
+  };
+  const Result first = with({"--steps", "9"});
+  ASSERT_EQ(first.code, 0) << first.error;
+  EXPECT_NE(first.out.find("no checkpoint in '" + (*this / "run") +
+                           "': the run begins\n"),
+            std::string::npos)
+      << first.out;
+  const std::string whole = checkpoint("run");
+  // All steps are done.
+  Result again = with({"--steps", "9"});
+  ASSERT_EQ(again.code, 0) << again.error;
+  EXPECT_NE(again.out.find("resuming from '" + (*this / "run") + "'\n"),
+            std::string::npos)
+      << again.out;
+  EXPECT_EQ(again.out.find("step "), std::string::npos) << again.out;
+  EXPECT_EQ(checkpoint("run"), whole);
+  EXPECT_EQ(field(*this / "log", "step").size(), 9u);
+  // An interrupted run ends at the same step, in the same bytes.
+  fs::remove_all(dir_ / "run");
+  std::vector<std::string> words = command;
+  words.insert(words.end(), {"--steps", "9", "--data", *this / "tokens.bin"});
+  const pid_t child = start(words);
+  while (!fs::exists(dir_ / "run/checkpoint.safetensors"))
+    usleep(100);
+  kill(child, SIGKILL);
+  finish(child);
+  again = with({"--steps", "9"});
+  ASSERT_EQ(again.code, 0) << again.error;
+  EXPECT_EQ(checkpoint("run"), whole);
+  // Of several the newest, and the bytes are the same.
+  for (const char *steps : {"4", "9"})
+    ASSERT_EQ(with({"--steps", steps, "--save", *this / "kept", "--keep", "2",
+                    "--resume-if-there", *this / "kept"})
+                  .code,
+              0);
+  EXPECT_EQ(names("kept"),
+            (std::set<std::string>{"step-000008", "step-000009"}));
+  EXPECT_EQ(checkpoint("kept/step-000009"), whole);
+  // What is there counts, whole or not.
+  std::ofstream(*this / "run/checkpoint.safetensors") << "damaged";
+  EXPECT_EQ(with({"--steps", "9"}).code, 1);
+  EXPECT_EQ(checkpoint("run"), "damaged");
+  const Result file =
+      with({"--steps", "9", "--resume-if-there", *this / "labels.bin"});
+  EXPECT_EQ(file.code, 74);
+  EXPECT_EQ(file.error.find("error: can't look for a checkpoint in '"), 0u)
+      << file.error;
+  EXPECT_EQ(with({"--steps", "9", "--resume", *this / "kept"}).code, 2);
+}
+
 TEST_F(Kept, AnotherRunsCheckpointsStay) {
   ASSERT_EQ(run({"--steps", "2", "--save", *this / "run", "--keep", "1"}).code,
             0);

@@ -174,7 +174,8 @@ TEST(Ranks, AMissingNetworkIsAnError) {
   Status s = exchange.prepare(*alone);
   EXPECT_EQ(s.code(), Code::Usage);
   EXPECT_EQ(s.message(), "the step is for 2 ranks along dp, and runs without a "
-                         "network: start it with mpirun or torchrun");
+                         "network: its trainer has one, and a program gives "
+                         "tmc_options.peers");
   Room room(3);
   Threads peers(room, 0);
   s = exchange.prepare(*deviceWith(&peers));

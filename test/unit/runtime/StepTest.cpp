@@ -941,6 +941,41 @@ TEST(Step, WeightsAreMatchedByNameAndShape) {
   EXPECT_EQ(s.message(), "'" + path + "' holds NaN in 'head'");
 }
 
+TEST(CInterface, ChecksTheRanksOfAProgram) {
+  const tmc_transfer call = [](void *, int32_t, void *, const void *, int64_t) {
+    return 0;
+  };
+  const tmc_peers good = {sizeof good, {1, 1, 1}, {0, 0, 0},
+                          nullptr,     call,      call};
+  tmc_peers other = good, outside = good, silent = good, small = good;
+  other.ranks[0] = 2;
+  outside.place[1] = 1;
+  silent.exchange = nullptr;
+  small.size = 8;
+  const struct {
+    const tmc_peers &peers;
+    const char *fault;
+  } cases[] = {
+      {other, "tmc_peers is place 0 of 2 along dp, and the step is for dp=1 "
+              "tp=1 pp=1"},
+      {outside, "tmc_peers is place 1 of 1 along tp, and the step is for dp=1 "
+                "tp=1 pp=1"},
+      {silent, "tmc_peers lacks gather or exchange"},
+      {small, "tmc_peers has 56 bytes or more, and size is 8: set it to "
+              "sizeof(tmc_peers)"}};
+  tmc_options options;
+  tmc_options_init(&options, sizeof options);
+  tmc_step *step = nullptr;
+  for (const auto &[peers, fault] : cases) {
+    options.peers = &peers;
+    EXPECT_EQ(tmc_step_create(&options, &step), 2);
+    EXPECT_STREQ(tmc_last_error(), fault);
+  }
+  options.peers = &good;
+  ASSERT_EQ(tmc_step_create(&options, &step), 0) << tmc_last_error();
+  tmc_step_destroy(step);
+}
+
 TEST(CInterface, IsAThinCover) {
   tmc_options options;
   tmc_options_init(&options, sizeof options);

@@ -48,7 +48,7 @@ version = run("pkg-config", "--modversion", "tmc", env=environment).strip()
 assert run(tmc, "--version").startswith("tmc %s " % version) and "_%s" % version in package
 # tmc.h alone, for a program that opens a step by dlopen.
 with open(os.path.join(HERE, "dl.c"), "w") as file:
-    file.write('#include <tmc.h>\nint main(void) { return sizeof(tmc_options) != 56; }\n')
+    file.write('#include <tmc.h>\nint main(void) { return sizeof(tmc_options) != 64; }\n')
 run("cc", *run("pkg-config", "--cflags", "tmc", env=environment).split(), os.path.join(HERE, "dl.c"), "-o", os.path.join(HERE, "dl"))
 run(os.path.join(HERE, "dl"))
 # The Makefile of the page.
