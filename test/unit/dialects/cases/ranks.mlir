@@ -8,9 +8,13 @@ func.func @sum_over_tensor(%x: tensor<f64>) -> tensor<f64> {
   %0 = nn.sum_over %x over tp of 2 : tensor<f64>
   return %0 : tensor<f64>
 }
-func.func @exchange(%x: tensor<4x3xf32>) -> tensor<2x6xf32> {
-  %0 = nn.exchange %x over dp of 2 : tensor<4x3xf32>
-  return %0 : tensor<2x6xf32>
+func.func @exchange(%x: tensor<128x64xf32>) -> tensor<2x4096xf32> {
+  %0 = nn.exchange %x over dp of 2 : tensor<128x64xf32>
+  return %0 : tensor<2x4096xf32>
+}
+func.func @exchange_padded(%x: tensor<4100xf32>) -> tensor<2x4096xf32> {
+  %0 = nn.exchange %x over dp of 2 : tensor<4100xf32>
+  return %0 : tensor<2x4096xf32>
 }
 func.func @sum_pieces(%x: tensor<3x4x2xbf16>) -> tensor<4x2xbf16> {
   %0 = nn.sum_pieces %x : tensor<3x4x2xbf16>
@@ -19,4 +23,12 @@ func.func @sum_pieces(%x: tensor<3x4x2xbf16>) -> tensor<4x2xbf16> {
 func.func @gather(%x: tensor<6xf32>) -> tensor<4x3xf32> {
   %0 = nn.gather %x over dp of 2 : tensor<6xf32> to tensor<4x3xf32>
   return %0 : tensor<4x3xf32>
+}
+func.func @gather_padded(%x: tensor<4xf32>) -> tensor<5xf32> {
+  %0 = nn.gather %x over dp of 2 : tensor<4xf32> to tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
+func.func @shard_of(%x: tensor<4100xf64>) -> tensor<4096xf64> {
+  %0 = nn.shard_of %x over dp of 2 : tensor<4100xf64>
+  return %0 : tensor<4096xf64>
 }
