@@ -136,7 +136,7 @@ Rejoined tmc::rejoin(Operation *op, ArrayRef<Part> operands, Samples samples) {
           "it moves the batch inside a dimension that begins with another");
     return {{part}, ""};
   }
-  auto interface = dyn_cast<BatchSplitOpInterface>(op);
+  auto interface = dyn_cast<CutOpInterface>(op);
   if (!interface)
     return refuse("it doesn't say how it is cut");
   BatchSplit split = interface.getSplit(dims);

@@ -10,7 +10,7 @@
 //           lookup in a table with rows for each sample removes it
 //
 // An op that computes each sample's result separately doesn't depend on the
-// order of samples, so `getSplit` (BatchSplitOpInterface) holds for any number
+// order of samples, so `getSplit` (CutOpInterface) holds for any number
 // of runs. Only reshapes begin and end runs.
 
 #ifndef TMC_PASSES_PARTS_H

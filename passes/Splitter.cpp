@@ -99,12 +99,10 @@ Operation *Splitter::cloneCut(Operation *op, ArrayRef<Piece> operands,
     why = made.refusal;
     return nullptr;
   }
-  constexpr const char *oneForAll =
-      "what it takes beside the batch is one for all samples";
   SmallVector<Type> types(op->getResultTypes());
   for (auto [type, part] : llvm::zip_equal(types, made.results))
     if (part.isCut() && !(type = pieceType(type, part, samples()))) {
-      why = oneForAll;
+      why = kOneForAll;
       return nullptr;
     }
   IRMapping local;
@@ -120,7 +118,7 @@ Operation *Splitter::cloneCut(Operation *op, ArrayRef<Piece> operands,
                                 [](Diagnostic &) { return success(); });
   if (op->getNumRegions() != 0 || failed(mlir::verify(clone))) {
     clone->erase();
-    why = oneForAll;
+    why = kOneForAll;
     return nullptr;
   }
   rejoins = std::move(made.results);

@@ -1,7 +1,7 @@
 // Splitter.h - builds the function of a piece of a batch from the whole's.
 //
 // Values are followed from the batch arguments: each op gives the relation of
-// its results on the pieces to the result on the whole (BatchSplitOpInterface).
+// its results on the pieces to the result on the whole (CutOpInterface).
 // There are three kinds, besides values that don't depend on the batch:
 //
 //   concat  pieces side by side along a dimension, which is made shorter

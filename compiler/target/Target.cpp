@@ -33,6 +33,7 @@ struct Card {
   int64_t processors; // Multiprocessors.
   HostMachine host;
   int64_t hostGibibytes;
+  Fabric fabric; // Of several such cards.
 
   double teraflops(ProductType type) const {
     switch (type) {
@@ -62,38 +63,39 @@ struct Card {
 constexpr Card kCards[] = {
     // HGX B200 data sheet: a card of eight.
     {"b200", "sm_100", 75, 1100, 2250, 4500, 7700, 178.3, 148,
-     HostMachine::XeonDDR5, 240},
+     HostMachine::XeonDDR5, 240, Fabric::Nvlink5},
     // H200 data sheet, H100 data sheet: SXM.
     {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, 132,
-     HostMachine::XeonDDR5, 240},
+     HostMachine::XeonDDR5, 240, Fabric::Nvlink4},
     {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1, 132,
-     HostMachine::XeonDDR5, 240},
+     HostMachine::XeonDDR5, 240, Fabric::Nvlink4},
     // A100 data sheet: its 8-bit units take integers only.
     {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1, 108,
-     HostMachine::EpycDDR4, 120},
+     HostMachine::EpycDDR4, 120, Fabric::Nvlink3},
     {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3, 108,
-     HostMachine::EpycDDR4, 120},
+     HostMachine::EpycDDR4, 120, Fabric::Nvlink3},
     // L40S data sheet.
     {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3, 142,
-     HostMachine::EpycDDR4, 120},
+     HostMachine::EpycDDR4, 120, Fabric::Pcie},
     // RTX Blackwell and RTX PRO Blackwell GPU architecture whitepapers.
     {"rtx-pro-6000", "sm_120", 126, 251.9, 503.8, 1007.6, 1792, 94.9, 188,
-     HostMachine::XeonDDR5, 96},
+     HostMachine::XeonDDR5, 96, Fabric::Pcie},
     {"rtx5090", "sm_120", 104.8, 104.8, 209.5, 419, 1792, 31.3, 170,
-     HostMachine::RyzenPcie5, 24},
+     HostMachine::RyzenPcie5, 24, Fabric::Pcie},
     // Ada GPU architecture whitepaper, appendix A.
     {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5, 128,
-     HostMachine::RyzenDDR5, 24},
+     HostMachine::RyzenDDR5, 24, Fabric::Pcie},
     // GA102 whitepaper, appendix A.
     {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5, 82,
-     HostMachine::RyzenDDR4, 24},
+     HostMachine::RyzenDDR4, 24, Fabric::Pcie},
     // 28 multiprocessors at 1.777 GHz with the rates of the GA102 whitepaper.
     {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7, 28,
-     HostMachine::RyzenDDR4, 24},
+     HostMachine::RyzenDDR4, 24, Fabric::Pcie},
     // V100 SXM2 and T4 data sheets: fp16 only.
-    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, 80, HostMachine::XeonDDR4,
-     90},
-    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, 40, HostMachine::XeonDDR4, 45},
+    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, 80, HostMachine::XeonDDR4, 90,
+     Fabric::Nvlink2},
+    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, 40, HostMachine::XeonDDR4, 45,
+     Fabric::Pcie},
 };
 
 /// The memory of context, library handles and kernels' code outside the arena.
@@ -165,6 +167,7 @@ Target cardTarget(const Card &card) {
                                 card.gigabytesPerSecond * kGiga};
   describeClasses(card, target);
   describeHost(card.host, target);
+  target.network = networkOf(card.fabric);
   return target;
 }
 
@@ -260,6 +263,14 @@ static std::optional<KernelWork> ownInPlaceOf(const KernelWork &work) {
   return own;
 }
 
+/// Seconds of a kernel that moves one piece between each two of its ranks.
+static double secondsOfPieces(const NetworkLevels &network,
+                              const KernelWork &work) {
+  const int64_t ranks = std::max<int64_t>(work.number("ranks").value_or(2), 2);
+  const double bytes = double(work.bytes) * double(ranks) / double(ranks - 1);
+  return secondsOver(network, bytes, ranksByLevel(network, ranks));
+}
+
 Price Target::price(const KernelWork &work) const {
   // The library's kernel wasn't measured: it is taken for as fast as ours.
   if (std::optional<KernelWork> own = ownInPlaceOf(work);
@@ -282,7 +293,7 @@ Price Target::price(const KernelWork &work) const {
     seconds = own->second;
     price.source = PriceSource::Measured;
   } else if (work.family == "ExchangeRanks" || work.family == "GatherRanks") {
-    seconds = network.seconds(double(work.bytes));
+    seconds = secondsOfPieces(network, work);
     price.source = rates;
   } else if (family != families.end() &&
              family->second.contains(work.products)) {

@@ -16,6 +16,7 @@
 #define TMC_COMPILER_TARGET_TARGET_H
 
 #include "compiler/target/Host.h"
+#include "compiler/target/Network.h"
 #include "compiler/target/Prices.h"
 #include "runtime/kernels/Kernel.h"
 #include "runtime/kernels/Machine.h"
@@ -61,9 +62,8 @@ struct Target {
   std::string standsFor;
   int64_t arenaAlignment = 256; // For every buffer.
   PerEngine<Channel> copies;    // Of the engines that copy.
-  /// A rank's transfers to the others of its mesh, in one direction: Ethernet
-  /// of 10 Gbit/s, an assumption.
-  Channel network = {50e-6, 1.25e9};
+  /// Between the ranks of a mesh.
+  NetworkLevels network = networkOf(Fabric::Ethernet);
   /// Of an optimizer's rule that the host runs; bytes are of the host's memory.
   Roofline updates;
   /// The host's memory has this rate, for copies and updates; 0: no limit. The
@@ -128,7 +128,7 @@ absl::Status addOwnPrices(const std::string &json, const std::string &name,
 
 /// A description as a file (JSON), and back. Files of older schemas are read as
 /// well (TargetFile.cpp): the built-in target supplies their missing figures of
-/// host and file. `name` is used in errors.
+/// host, file and network. `name` is used in errors.
 std::string targetToJson(const Target &target);
 absl::StatusOr<Target> targetFromJson(const std::string &json,
                                       const std::string &name);

@@ -17,12 +17,13 @@ namespace json = llvm::json;
 /// and 2 had `host_bytes_per_second`, for each direction, and no other figures
 /// of host and file. Schema 3 had figures of host and file, and schema 4 has
 /// those of each space and engine, by their names. Schema 5 may have classes of
-/// kernels, schema 6 the rate of the host's memory.
-static constexpr int64_t kSchema = 6, kHostAndFileSchema = 3,
-                         kOneRateSchema = 2, kF32Schema = 1;
+/// kernels, schema 6 the rate of the host's memory. Schema 7 has the network.
+static constexpr int64_t kSchema = 7, kNetworkSchema = 7,
+                         kHostAndFileSchema = 3, kOneRateSchema = 2,
+                         kF32Schema = 1;
 
-/// The card whose host an older file gets if its architecture is that of no
-/// built-in card.
+/// The card whose host and network an older file gets if its architecture is
+/// that of no built-in card.
 static constexpr char kOtherCard[] = "cuda:h200";
 
 static json::Object toJson(const Roofline &roofline) {
@@ -41,6 +42,19 @@ static json::Object toJson(const Rooflines &rooflines) {
 static json::Object toJson(const Channel &channel) {
   return json::Object{{"latency_seconds", channel.latencySeconds},
                       {"bytes_per_second", channel.bytesPerSecond}};
+}
+
+static json::Array toJson(const NetworkLevels &network) {
+  json::Array levels;
+  for (const NetworkLevel &level : network) {
+    json::Object object = toJson(level.channel);
+    object["name"] = level.name;
+    object["ranks"] = level.ranks == NetworkLevel::kAnyRanks
+                          ? json::Value(nullptr)
+                          : json::Value(level.ranks);
+    levels.push_back(std::move(object));
+  }
+  return levels;
 }
 
 static json::Object toJson(const KernelClass &its) {
@@ -89,6 +103,7 @@ std::string tmc::targetToJson(const Target &target) {
       {"reserved_bytes", target.reservedBytes},
       {"arena_alignment", target.arenaAlignment},
       {"engines", std::move(engines)},
+      {"network", toJson(target.network)},
       {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
   if (target.hostBytesPerSecond > 0)
@@ -182,10 +197,38 @@ public:
              [&](Reader own) { own.kernelClass(to.emplace_back()); });
   }
   void channel(const char *name, Channel &to) {
-    nested(name, object.getObject(name), [&](Reader reader) {
-      reader.real("latency_seconds", to.latencySeconds, true);
-      reader.real("bytes_per_second", to.bytesPerSecond);
-    });
+    nested(name, object.getObject(name),
+           [&](Reader reader) { reader.channel(to); });
+  }
+  void channel(Channel &to) {
+    real("latency_seconds", to.latencySeconds, true);
+    real("bytes_per_second", to.bytesPerSecond);
+  }
+  /// Null is for the outermost level, which joins any number of ranks.
+  void level(NetworkLevel &to, bool isOutermost) {
+    text("name", to.name);
+    if (to.name.empty())
+      complain("name", "text");
+    const json::Value *ranks = object.get("ranks");
+    const auto number = object.getInteger("ranks");
+    if (isOutermost ? !ranks || ranks->kind() != json::Value::Null
+                    : !number || *number < 2)
+      complain("ranks", isOutermost ? "null in the outermost level"
+                                    : "a number above one");
+    else if (!isOutermost)
+      to.ranks = *number;
+    channel(to.channel);
+  }
+  void network(NetworkLevels &to) {
+    const json::Array *list = object.getArray("network");
+    if (!list || list->empty())
+      return complain("network", "a list of levels");
+    to.clear();
+    for (size_t i = 0; i < list->size(); ++i)
+      nested(absl::StrCat("network[", i, "]").c_str(), (*list)[i].getAsObject(),
+             [&](Reader own) {
+               own.level(to.emplace_back(), i + 1 == list->size());
+             });
   }
   void memory(PerSpace<int64_t> &to) {
     for (auto [space, bytes] : to)
@@ -214,18 +257,11 @@ public:
       file.channel("read", to.copies[engine("file-read")]);
     });
   }
-  /// The rate between device and host in older files. The built-in target of
-  /// the architecture supplies the other figures, or the default target if the
-  /// architecture is unknown.
-  void oneRate(Target &to) {
-    const char *otherwise = to.backend == Backend::Cuda ? kOtherCard : "cpu";
-    // An architecture from a file must not be read as a path.
-    absl::StatusOr<Target> builtin = findTarget(
-        isTargetFile(to.compiledFor()) ? otherwise : to.compiledFor());
-    if (!builtin.ok())
-      builtin = findTarget(otherwise);
-    to.copies = builtin->copies;
-    to.updates = builtin->updates;
+  /// The rate between device and host in older files. `builtin` supplies the
+  /// other figures.
+  void oneRate(const Target &builtin, Target &to) {
+    to.copies = builtin.copies;
+    to.updates = builtin.updates;
     Channel &out = to.copies[engine("d2h")];
     real("host_bytes_per_second", out.bytesPerSecond);
     to.copies[engine("h2d")].bytesPerSecond = out.bytesPerSecond;
@@ -257,6 +293,16 @@ private:
 };
 
 } // namespace
+
+/// The built-in target of the architecture, which supplies the figures that an
+/// older file lacks, or the default target if the architecture is unknown.
+static Target builtinLike(const Target &target) {
+  const char *otherwise = target.backend == Backend::Cuda ? kOtherCard : "cpu";
+  // An architecture from a file must not be read as a path.
+  absl::StatusOr<Target> builtin = findTarget(
+      isTargetFile(target.compiledFor()) ? otherwise : target.compiledFor());
+  return builtin.ok() ? *std::move(builtin) : *findTarget(otherwise);
+}
 
 absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
                                            const std::string &name) {
@@ -297,7 +343,7 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   if (*schema <= kHostAndFileSchema)
     reader.bytesOrNull("memory_bytes", target.memoryBytes.device());
   if (*schema <= kOneRateSchema) {
-    reader.oneRate(target);
+    reader.oneRate(builtinLike(target), target);
   } else if (*schema == kHostAndFileSchema) {
     reader.hostAndFile(target);
   } else {
@@ -306,6 +352,10 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
     reader.nested("engines", object->getObject("engines"),
                   [&](Reader own) { own.engines(target); });
   }
+  if (*schema < kNetworkSchema)
+    target.network = builtinLike(target).network;
+  else
+    reader.network(target.network);
   if (old)
     reader.nested("roofline", object->getObject("roofline"), [&](Reader own) {
       own.roofline(target.rooflines[ProductType::F32]);

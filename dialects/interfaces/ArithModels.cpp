@@ -1,4 +1,4 @@
-// ArithModels.cpp - expressions, costs, splits and derivatives of the arith ops
+// ArithModels.cpp - expressions, costs, cuts and derivatives of the arith ops
 // that tmc accepts on tensors. All are pointwise.
 
 #include "dialects/interfaces/PointwiseModels.h"
@@ -99,11 +99,10 @@ struct ConstantCost
   int64_t getFlops(Operation *) const { return 0; }
   int64_t getBytesMoved(Operation *) const { return 0; }
 };
-struct ConstantSplit
-    : BatchSplitOpInterface::ExternalModel<ConstantSplit, arith::ConstantOp> {
-  BatchSplit getSplit(Operation *, ArrayRef<int64_t>) const {
-    return {{Rejoin::whole()}, ""};
-  }
+/// Its value is an attribute, and pieces have the whole's attributes.
+struct ConstantCut
+    : CutOpInterface::ExternalModel<ConstantCut, arith::ConstantOp> {
+  OpCuts getCuts(Operation *op) const { return {op, "it has no operand"}; }
 };
 
 } // namespace
@@ -141,6 +140,6 @@ void tmc::registerArithModels(DialectRegistry &registry) {
     SelectOp::attachInterface<SelectVjp>(*ctx);
     ExtFOp::attachInterface<CastVjp<ExtFOp, TruncFOp>>(*ctx);
     TruncFOp::attachInterface<CastVjp<TruncFOp, ExtFOp>>(*ctx);
-    ConstantOp::attachInterface<ConstantCost, ConstantSplit>(*ctx);
+    ConstantOp::attachInterface<ConstantCost, ConstantCut>(*ctx);
   });
 }

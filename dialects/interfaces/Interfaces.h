@@ -7,6 +7,8 @@
 #ifndef TMC_DIALECTS_INTERFACES_INTERFACES_H
 #define TMC_DIALECTS_INTERFACES_INTERFACES_H
 
+#include "dialects/interfaces/Cuts.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
@@ -28,31 +30,6 @@ int64_t sizeInBytes(mlir::Type type);
 
 /// Bytes of all tensor operands and results of `op`.
 int64_t sumOfTensorBytes(mlir::Operation *op);
-
-/// How the results of the parts of a batch form a result of the whole.
-struct Rejoin {
-  enum Kind {
-    Whole,  ///< Doesn't depend on the batch: each part gives the whole result.
-    Concat, ///< Parts are adjacent along `dim`.
-    Sum,    ///< Parts are added up.
-  };
-  Kind kind = Whole;
-  int64_t dim = -1;
-
-  static Rejoin whole() { return {}; }
-  static Rejoin concat(int64_t dim) { return {Concat, dim}; }
-  static Rejoin sum() { return {Sum, -1}; }
-};
-
-/// The result of `getSplit`: one rejoin per result, or the reason for a
-/// refusal.
-struct BatchSplit {
-  llvm::SmallVector<Rejoin> results;
-  std::string refusal;
-
-  static BatchSplit refuse(std::string why) { return {{}, std::move(why)}; }
-  explicit operator bool() const { return refusal.empty(); }
-};
 
 /// One runtime kernel with its parameters, as the emitter prints it:
 /// `symbol name{{.param = value, ..., .scratchBytes = scratchBytes}};`

@@ -47,23 +47,32 @@ def NotDifferentiable : NativeOpTrait<"NotDifferentiable"> {
   let cppNamespace = "::tmc";
 }
 
-def BatchSplitOpInterface : OpInterface<"BatchSplitOpInterface"> {
+def CutOpInterface : OpInterface<"CutOpInterface"> {
   let cppNamespace = "::tmc";
   let description = [{
-    How an op behaves when the batch is cut into pieces of equal size. The op is
-    run on each piece with the same attributes and smaller types; `getSplit`
-    says how the pieces' results make up the result of the whole. It is tested:
+    How an op may be cut into pieces. A piece is the op with the same attributes
+    and smaller types. A cut says which dimension of each operand is cut, how the
+    results of the pieces make up those of the whole, and how many units there
+    are to deal out (Cuts.h). It is tested:
     interpreter(pieces, rejoined) = interpreter(whole).
+
+    Micro-batches, tiles, data and tensor parallelism look for the cuts of whole
+    functions in these lists.
   }];
   let methods = [
     InterfaceMethod<[{
-        `batchDims[i]` is the dimension of operand i that holds the batch, or -1
-        where the operand doesn't depend on it. Returns how each result rejoins,
-        or the reason why the op can't be cut.
+        All cuts that the op can express; an empty list if it has none.
       }],
-      "::tmc::BatchSplit", "getSplit",
-      (ins "::llvm::ArrayRef<int64_t>":$batchDims)>,
+      "::tmc::OpCuts", "getCuts">,
   ];
+  let extraClassDeclaration = [{
+    /// `batchDims[i]` is the dimension of operand i that holds the batch, or -1
+    /// where the operand doesn't depend on it. Returns how each result rejoins
+    /// in the cut with these dimensions, or the reason why there is none.
+    ::tmc::BatchSplit getSplit(::llvm::ArrayRef<int64_t> batchDims) {
+      return getCuts().find(batchDims);
+    }
+  }];
 }
 
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {

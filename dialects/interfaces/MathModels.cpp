@@ -1,4 +1,4 @@
-// MathModels.cpp - expressions, costs, splits and derivatives of the math ops
+// MathModels.cpp - expressions, costs, cuts and derivatives of the math ops
 // that tmc accepts on tensors. All are pointwise.
 
 #include "dialects/interfaces/PointwiseModels.h"

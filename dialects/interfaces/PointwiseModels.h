@@ -26,22 +26,9 @@ struct PointwiseCost
   }
 };
 
-/// All operands that hold the batch hold it in the same dimension. Other
-/// operands must not vary along that dimension, so they must be splats.
 template <typename OpTy>
-struct PointwiseSplit
-    : BatchSplitOpInterface::ExternalModel<PointwiseSplit<OpTy>, OpTy> {
-  BatchSplit getSplit(mlir::Operation *op,
-                      llvm::ArrayRef<int64_t> batchDims) const {
-    int64_t batch = -1;
-    for (int64_t dim : batchDims) {
-      if (dim >= 0 && batch >= 0 && dim != batch)
-        return BatchSplit::refuse("its operands hold the batch in different "
-                                  "dimensions");
-      batch = std::max(batch, dim);
-    }
-    return {{batch < 0 ? Rejoin::whole() : Rejoin::concat(batch)}, ""};
-  }
+struct PointwiseCut : CutOpInterface::ExternalModel<PointwiseCut<OpTy>, OpTy> {
+  OpCuts getCuts(mlir::Operation *op) const { return pointwiseCuts(op); }
 };
 
 using Grads = llvm::SmallVector<mlir::Value>;
@@ -152,7 +139,7 @@ struct Linear : LinearOpInterface::ExternalModel<Linear<OpTy>, OpTy> {};
 
 template <typename How, typename... OpTys>
 void attachPointwise(mlir::MLIRContext *context) {
-  (OpTys::template attachInterface<PointwiseCost<OpTys>, PointwiseSplit<OpTys>,
+  (OpTys::template attachInterface<PointwiseCost<OpTys>, PointwiseCut<OpTys>,
                                    PointwiseElement<How, OpTys>>(*context),
    ...);
 }

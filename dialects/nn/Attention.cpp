@@ -136,27 +136,59 @@ template <typename OpTy> static int64_t scoreCount(OpTy op) {
   return pairs * q.getDimSize(0) * q.getDimSize(2);
 }
 
-/// All operands and results are cut and rejoined along dimension 0, except the
-/// seed and masks that all samples share. The gradient of a shared bias is a
-/// sum over the samples.
+/// Adds the cut along dimension `dim` of the scores [B, H, T, S]. Heads of q
+/// are cut with the head of k and v that they read. Keys aren't cut: the
+/// softmax of a row sees all of them.
 template <typename OpTy>
-static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
-  bool any = llvm::any_of(batchDims, [](int64_t dim) { return dim >= 0; });
-  if (!any)
-    return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::whole()), ""};
-  for (auto [operand, dim] : llvm::zip_equal(op->getOperands(), batchDims)) {
-    bool canShare = operand == op.getMask() || operand == op.getGroups() ||
-                    operand == op.getPrefix() || operand == op.getBias();
-    bool shared = operand == op.getSeed() ||
-                  (canShare && tensorType(operand).getDimSize(0) == 1);
-    if (dim != (shared ? -1 : 0))
-      return BatchSplit::refuse("it mixes what it finds in the batch");
+static void addScoreCut(OpCuts &cuts, OpTy op, int64_t dim) {
+  constexpr int64_t whole = OpCut::kWhole, batch = 0, queries = 2;
+  const int64_t ofQ = dim == batch ? 0 : dim == queries ? 1 : 2;
+  const int64_t ofK = dim == queries ? whole : ofQ;
+  auto onScores = [&](Value x) { // Of a mask or bias, which may be broadcast.
+    return tensorType(x).getDimSize(dim) == 1 ? whole : dim;
+  };
+  auto onBatch = [&](Value x) {
+    return dim == batch && tensorType(x).getDimSize(0) != 1 ? 0 : whole;
+  };
+  SmallVector<int64_t> operands{ofQ, ofK, ofK};
+  if constexpr (!std::is_same_v<OpTy, AttentionOp>)
+    operands.append({ofQ, dim, ofQ}); // out, lse and grad
+  if (Value mask = op.getMask())
+    operands.push_back(onScores(mask));
+  for (Value each : {op.getGroups(), op.getPrefix()})
+    if (each)
+      operands.push_back(onBatch(each));
+  if (op.getSeed())
+    operands.append({whole, dim == batch ? 0 : whole});
+  if (Value bias = op.getBias())
+    operands.push_back(onScores(bias));
+
+  auto joined = [](int64_t cut) {
+    return cut == whole ? Rejoin::sum() : Rejoin::concat(cut);
+  };
+  SmallVector<Rejoin> results{joined(ofQ)};
+  if constexpr (std::is_same_v<OpTy, AttentionOp>)
+    results.push_back(joined(dim));
+  if constexpr (std::is_same_v<OpTy, AttentionGradOp>) {
+    results.append({joined(ofK), joined(ofK)});
+    if (Value bias = op.getBias())
+      results.push_back(joined(onScores(bias)));
   }
-  SmallVector<Rejoin> results(op->getNumResults(), Rejoin::concat(0));
-  if (Value bias = op.getBias(); std::is_same_v<OpTy, AttentionGradOp> &&
-                                 bias && tensorType(bias).getDimSize(0) == 1)
-    results.back() = Rejoin::sum();
-  return {std::move(results), ""};
+  cuts.add(operands, results);
+}
+
+template <typename OpTy> static OpCuts attentionCuts(OpTy op) {
+  OpCuts cuts(op, "it mixes what it finds in the batch");
+  addScoreCut(cuts, op, 0);
+  // The numbers of dropout depend on the place in the sample. Packed heads of
+  // q, k and v don't lie side by side in a piece.
+  if (op.getSeed() || std::is_same_v<OpTy, PackedAttentionGradOp>)
+    return cuts;
+  addScoreCut(cuts, op, 1);
+  // The place of a query counts from the last one.
+  if (!op.getCausal() && !op.getWindow() && !op.getGroups())
+    addScoreCut(cuts, op, 2);
+  return cuts;
 }
 
 bool AttentionOp::takesTF32() { return true; }
@@ -354,9 +386,7 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit AttentionOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitAttention(*this, batchDims);
-}
+OpCuts AttentionOp::getCuts() { return attentionCuts(*this); }
 
 bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
 
@@ -411,9 +441,7 @@ template <typename OpTy> static int64_t gradFlops(OpTy op, int64_t products) {
 
 int64_t AttentionGradOp::getFlops() { return gradFlops(*this, 5); }
 
-BatchSplit AttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitAttention(*this, batchDims);
-}
+OpCuts AttentionGradOp::getCuts() { return attentionCuts(*this); }
 
 bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 
@@ -468,9 +496,7 @@ PackedAttentionGradOp::inferReturnTypes(MLIRContext *context,
 
 int64_t PackedAttentionGradOp::getFlops() { return gradFlops(*this, 5); }
 
-BatchSplit PackedAttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitAttention(*this, batchDims);
-}
+OpCuts PackedAttentionGradOp::getCuts() { return attentionCuts(*this); }
 
 bool PackedAttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 

@@ -24,11 +24,11 @@ def NN_Int : StaticShapeTensorOf<[I32, I64]>;
 def NN_Bool : StaticShapeTensorOf<[I1]>;
 def NN_Tensor : StaticShapeTensorOf<kElementTypes>;
 
-/// A pure op with the interfaces for cost and batch splits that planners use.
+/// A pure op with the interfaces for cost and cuts that planners use.
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, !listconcat([
         Pure, DeclareOpInterfaceMethods<CostOpInterface>,
-        DeclareOpInterfaceMethods<BatchSplitOpInterface>], traits)> {
+        DeclareOpInterfaceMethods<CutOpInterface>], traits)> {
   let hasVerifier = 1;
 }
 

@@ -186,15 +186,47 @@ static int64_t convFlops(RankedTensorType result, RankedTensorType filter) {
          llvm::product_of(filter.getShape().drop_front());
 }
 
-static BatchSplit splitImages(ArrayRef<int64_t> images,
-                              ArrayRef<int64_t> filters, Rejoin rejoin) {
-  if (llvm::any_of(filters, [](int64_t d) { return d >= 0; }))
-    return BatchSplit::refuse("its filter depends on the batch");
-  if (llvm::all_of(images, [](int64_t d) { return d < 0; }))
-    return {{Rejoin::whole()}, ""};
-  if (llvm::any_of(images, [](int64_t d) { return d != 0; }))
-    return BatchSplit::refuse("its images don't hold the batch in front");
-  return {{rejoin}, ""};
+/// The dimension of an activation's channels.
+template <typename OpTy> static int64_t channelDim(OpTy op) {
+  return op.getChannelsLast() ? 3 : 1;
+}
+
+/// The cut of an activation or filter along the three extents of a convolution,
+/// each a dimension or whole.
+struct ConvSide {
+  int64_t images, inChannels, outChannels;
+
+  static ConvSide filter() { return {OpCut::kWhole, 1, 0}; }
+  template <typename OpTy> static ConvSide input(OpTy op) {
+    return {0, channelDim(op), OpCut::kWhole};
+  }
+  template <typename OpTy> static ConvSide output(OpTy op) {
+    return {0, OpCut::kWhole, channelDim(op)};
+  }
+};
+
+/// The cuts of a convolution or of a gradient of one. A piece of channels would
+/// have fewer groups.
+template <typename OpTy>
+static OpCuts convCuts(OpTy op, ConvSide lhs, ConvSide rhs, ConvSide result) {
+  OpCuts cuts(op, "its filter depends on the batch, or its images don't hold "
+                  "the batch in front");
+  for (int64_t ConvSide::*side :
+       {&ConvSide::images, &ConvSide::inChannels, &ConvSide::outChannels})
+    if (side == &ConvSide::images || op.getGroups() == 1)
+      cuts.add({lhs.*side, rhs.*side},
+               result.*side < 0 ? Rejoin::sum() : Rejoin::concat(result.*side));
+  return cuts;
+}
+
+/// The cuts of a pool or of the gradient of one: images and channels, of all
+/// operands.
+template <typename OpTy> static OpCuts poolCuts(OpTy op) {
+  OpCuts cuts(op, "its images don't hold the batch in front");
+  for (int64_t dim : {int64_t(0), channelDim(op)})
+    cuts.add(SmallVector<int64_t>(op->getNumOperands(), dim),
+             Rejoin::concat(dim));
+  return cuts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,8 +266,9 @@ SmallVector<Value> ConvOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit ConvOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages({d[0]}, {d[1]}, Rejoin::concat(0));
+OpCuts ConvOp::getCuts() {
+  return convCuts(*this, ConvSide::input(*this), ConvSide::filter(),
+                  ConvSide::output(*this));
 }
 
 KernelCall ConvOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
@@ -282,8 +315,9 @@ SmallVector<Value> ConvGradInputOp::buildVjp(OpBuilder &b,
   return result;
 }
 
-BatchSplit ConvGradInputOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages({d[0]}, {d[1]}, Rejoin::concat(0));
+OpCuts ConvGradInputOp::getCuts() {
+  return convCuts(*this, ConvSide::output(*this), ConvSide::filter(),
+                  ConvSide::input(*this));
 }
 
 KernelCall ConvGradInputOp::getKernel(ArrayRef<MemRefType> inputs,
@@ -331,8 +365,9 @@ SmallVector<Value> ConvGradFilterOp::buildVjp(OpBuilder &b,
   return result;
 }
 
-BatchSplit ConvGradFilterOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages({d[0], d[1]}, {}, Rejoin::sum());
+OpCuts ConvGradFilterOp::getCuts() {
+  return convCuts(*this, ConvSide::input(*this), ConvSide::output(*this),
+                  ConvSide::filter());
 }
 
 KernelCall ConvGradFilterOp::getKernel(ArrayRef<MemRefType> inputs,
@@ -382,9 +417,7 @@ SmallVector<Value> MaxPoolOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                 getWindowAttr())};
 }
 
-BatchSplit MaxPoolOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages(d, {}, Rejoin::concat(0));
-}
+OpCuts MaxPoolOp::getCuts() { return poolCuts(*this); }
 
 KernelCall MaxPoolOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   return poolKernel<MaxPool>(*this, tensorType(getInput()),
@@ -407,9 +440,7 @@ int64_t MaxPoolGradOp::getFlops() {
   return tensorType(getGrad()).getNumElements() * llvm::product_of(getWindow());
 }
 
-BatchSplit MaxPoolGradOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages(d, {}, Rejoin::concat(0));
-}
+OpCuts MaxPoolGradOp::getCuts() { return poolCuts(*this); }
 
 KernelCall MaxPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                     Backend backend) {
@@ -438,9 +469,7 @@ SmallVector<Value> AvgPoolOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                 getWindowAttr(), getCountPaddingAttr())};
 }
 
-BatchSplit AvgPoolOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages(d, {}, Rejoin::concat(0));
-}
+OpCuts AvgPoolOp::getCuts() { return poolCuts(*this); }
 
 KernelCall AvgPoolOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   return poolKernel<AvgPool>(*this, tensorType(getInput()),
@@ -467,9 +496,7 @@ SmallVector<Value> AvgPoolGradOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                             getCountPaddingAttr())};
 }
 
-BatchSplit AvgPoolGradOp::getSplit(ArrayRef<int64_t> d) {
-  return splitImages(d, {}, Rejoin::concat(0));
-}
+OpCuts AvgPoolGradOp::getCuts() { return poolCuts(*this); }
 
 KernelCall AvgPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                     Backend backend) {

@@ -61,10 +61,15 @@ int64_t DequantizeOp::getFlops() {
   return 2 * tensorType(getResult()).getNumElements();
 }
 
-BatchSplit DequantizeOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (llvm::any_of(batchDims, [](int64_t dim) { return dim >= 0; }))
-    return BatchSplit::refuse("its codes depend on the batch");
-  return {{Rejoin::whole()}, ""};
+/// Blocks go along memory, so only the outermost dimension of the numbers is
+/// cut. Nested maxima end with a number for all of them.
+OpCuts DequantizeOp::getCuts() {
+  OpCuts cuts(*this, "its codes depend on the batch");
+  if (!getNested())
+    cuts.add({0, 0}, Rejoin::concat(0));
+  if (isByRows())
+    cuts.add({1, OpCut::kWhole}, Rejoin::concat(1));
+  return cuts;
 }
 
 KernelCall DequantizeOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
@@ -122,15 +127,34 @@ int64_t MatmulCodesOp::getFlops() {
 /// The codes are read once for each slab of rows; slabs are high.
 int64_t MatmulCodesOp::getBytesMoved() { return sumOfTensorBytes(*this); }
 
-BatchSplit MatmulCodesOp::getSplit(ArrayRef<int64_t> batchDims) {
+OpCuts MatmulCodesOp::getCuts() {
+  OpCuts cuts(*this, "its weight depends on the batch");
+  constexpr int64_t whole = OpCut::kWhole, first = OpCut::kOnFirst;
+  auto add = [&](int64_t lhs, int64_t codes, int64_t absmax, int64_t bias,
+                 int64_t acc, Rejoin result) {
+    SmallVector<int64_t> operands{lhs, codes, absmax};
+    if (getNested())
+      operands.push_back(whole);
+    if (getBias())
+      operands.push_back(bias);
+    if (getAcc())
+      operands.push_back(acc);
+    cuts.add(operands, result);
+  };
   const int64_t rows = getTransposeLhs() ? 1 : 0;
-  for (auto [i, dim] : llvm::enumerate(batchDims))
-    if (dim >= 0 && (i > 0 || dim != rows) &&
-        !(getAcc() && i + 1 == batchDims.size() && dim == 0))
-      return BatchSplit::refuse("its weight depends on the batch");
-  if (getAcc() && (batchDims.back() >= 0) != (batchDims[0] >= 0))
-    return BatchSplit::refuse("it accumulates across the batch");
-  return {{batchDims[0] < 0 ? Rejoin::whole() : Rejoin::concat(0)}, ""};
+  add(rows, whole, whole, whole, 0, Rejoin::concat(0));
+  // The weight's cuts are those of `nn.dequantize`.
+  for (int64_t dim : {0, 1}) {
+    if (dim == 0 ? bool(getNested()) : !isByRows())
+      continue;
+    const int64_t absmax = dim == 0 ? 0 : whole;
+    const bool isSummed = (dim == 1) == getTransposeRhs();
+    if (isSummed)
+      add(1 - rows, dim, absmax, first, first, Rejoin::sum());
+    else
+      add(whole, dim, absmax, 0, 1, Rejoin::concat(1));
+  }
+  return cuts;
 }
 
 int64_t MatmulCodesOp::getAccumulator() {

@@ -132,33 +132,8 @@ SmallVector<Value> FusedOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit FusedOp::getSplit(ArrayRef<int64_t> batchDims) {
-  // Each op of the group is queried, with the batch traced through the group.
-  DenseMap<Value, Rejoin> rejoins;
-  for (auto [argument, dim] : llvm::zip(getBlock().getArguments(), batchDims))
-    rejoins[argument] = dim < 0 ? Rejoin::whole() : Rejoin::concat(dim);
-  for (Operation &op : getBlock().without_terminator()) {
-    auto split = dyn_cast<BatchSplitOpInterface>(op);
-    if (!split)
-      return BatchSplit::refuse("it holds an op that can't be cut");
-    SmallVector<int64_t> dims;
-    for (Value operand : op.getOperands()) {
-      Rejoin rejoin = rejoins.lookup(operand);
-      if (rejoin.kind == Rejoin::Sum)
-        return BatchSplit::refuse("it uses a sum over the batch");
-      dims.push_back(rejoin.kind == Rejoin::Concat ? rejoin.dim : -1);
-    }
-    BatchSplit answer = split.getSplit(dims);
-    if (!answer)
-      return answer;
-    for (auto [value, rejoin] : llvm::zip(op.getResults(), answer.results))
-      rejoins[value] = rejoin;
-  }
-  BatchSplit result;
-  for (Value value : getYield().getValues())
-    result.results.push_back(rejoins.lookup(value));
-  return result;
-}
+/// Its ops have the whole's types. They are cut before they are put together.
+OpCuts FusedOp::getCuts() { return {*this, "its ops are fused by now"}; }
 
 SmallVector<std::pair<unsigned, unsigned>> FusedOp::getOverwrites() {
   if (auto plan = planFused(getBlock()))

@@ -169,33 +169,37 @@ SmallVector<Value> MatmulOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
-  int64_t rank = tensorType(getLhs()).getRank();
-  int64_t lhs = batchDims[0], rhs = batchDims[1];
-  int64_t lhsRow = getTransposeLhs() ? rank - 1 : rank - 2;
-  int64_t rhsCol = getTransposeRhs() ? rank - 2 : rank - 1;
-  if (batchDims.size() > 2 && getBias() && batchDims[2] >= 0)
-    return BatchSplit::refuse("its bias depends on the batch");
-  if (getLhsScale())
-    return BatchSplit::refuse("its factors are codes by now");
-  Rejoin rejoin;
-  if (lhs >= 0 && lhs < rank - 2 && lhs == rhs)
-    rejoin = Rejoin::concat(lhs);
-  else if (lhs == lhsRow && rhs < 0)
-    rejoin = Rejoin::concat(rank - 2);
-  else if (lhs < 0 && rhs == rhsCol && !getBias()) // a bias would be cut
-    rejoin = Rejoin::concat(rank - 1);
-  else if (lhs >= rank - 2 && rhs >= rank - 2 && lhs != lhsRow &&
-           rhs != rhsCol && !getBias() && !getAcc())
-    rejoin = Rejoin::sum(); // Sums over the batch.
-  else if (lhs < 0 && rhs < 0)
-    rejoin = Rejoin::whole();
-  else
-    return BatchSplit::refuse("its operands hold the batch in dimensions that "
-                              "don't meet");
-  if (getAcc() && batchDims[getAccumulator()] != rejoin.dim)
-    return BatchSplit::refuse("it accumulates across the batch");
-  return {{rejoin}, ""};
+OpCuts MatmulOp::getCuts() {
+  OpCuts cuts(*this,
+              "its operands hold the batch in dimensions that don't meet");
+  const int64_t column = tensorType(getLhs()).getRank() - 1, row = column - 1;
+  auto add = [&](int64_t lhs, int64_t rhs, int64_t bias, int64_t acc,
+                 Rejoin result) {
+    SmallVector<int64_t> operands{lhs, rhs};
+    if (getBias())
+      operands.push_back(bias);
+    if (getAcc())
+      operands.push_back(acc);
+    if (getLhsScale()) {
+      std::optional<int64_t> left = scaleCutBy(tensorType(getLhs()),
+                                               tensorType(getLhsScale()), lhs),
+                             right = scaleCutBy(tensorType(getRhs()),
+                                                tensorType(getRhsScale()), rhs);
+      if (!left || !right)
+        return;
+      operands.append({*left, *right});
+    }
+    cuts.add(operands, result);
+  };
+  constexpr int64_t whole = OpCut::kWhole, first = OpCut::kOnFirst;
+  for (int64_t dim = 0; dim < row; ++dim)
+    add(dim, dim, whole, dim, Rejoin::concat(dim));
+  add(getTransposeLhs() ? column : row, whole, whole, row, Rejoin::concat(row));
+  add(whole, getTransposeRhs() ? row : column, 0, column,
+      Rejoin::concat(column));
+  add(getTransposeLhs() ? row : column, getTransposeRhs() ? column : row, first,
+      first, Rejoin::sum());
+  return cuts;
 }
 
 SmallVector<unsigned> MatmulOp::getFactors() { return {0, 1}; }
@@ -321,12 +325,15 @@ SmallVector<Value> EmbeddingOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {convertTo(b, getLoc(), grad, table.getElementType()), Value()};
 }
 
-BatchSplit EmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse("its table depends on the batch");
-  if (batchDims[1] < 0)
-    return {{Rejoin::whole()}, ""};
-  return {{Rejoin::concat(batchDims[1])}, ""};
+/// The rows of a table can't be cut: an id of another piece's row is an error.
+OpCuts EmbeddingOp::getCuts() {
+  OpCuts cuts(*this, "its table depends on the batch");
+  const int64_t rank = tensorType(getIds()).getRank();
+  for (int64_t dim = 0; dim < rank; ++dim)
+    cuts.add({OpCut::kWhole, dim}, Rejoin::concat(dim));
+  for (int64_t dim = 1; dim < tensorType(getTable()).getRank(); ++dim)
+    cuts.add({dim, OpCut::kWhole}, Rejoin::concat(rank + dim - 1));
+  return cuts;
 }
 
 KernelCall EmbeddingOp::getKernel(ArrayRef<MemRefType> inputs,
@@ -375,15 +382,21 @@ SmallVector<Value> EmbeddingGradOp::buildVjp(OpBuilder &b,
   return result;
 }
 
-BatchSplit EmbeddingGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] < 0 && batchDims[1] < 0 && (!getAcc() || batchDims[2] < 0))
-    return {{Rejoin::whole()}, ""};
-  if (batchDims[0] != batchDims[1])
-    return BatchSplit::refuse("its ids and gradient hold the batch in "
-                              "different dimensions");
-  if (getAcc())
-    return BatchSplit::refuse("it accumulates across the batch");
-  return {{Rejoin::sum()}, ""};
+OpCuts EmbeddingGradOp::getCuts() {
+  OpCuts cuts(*this, "its ids and gradient hold the batch in different "
+                     "dimensions");
+  const int64_t rank = tensorType(getIds()).getRank();
+  auto add = [&](int64_t ids, int64_t grad, int64_t acc, Rejoin result) {
+    SmallVector<int64_t> operands{ids, grad};
+    if (getAcc())
+      operands.push_back(acc);
+    cuts.add(operands, result);
+  };
+  for (int64_t dim = 0; dim < rank; ++dim)
+    add(dim, dim, OpCut::kOnFirst, Rejoin::sum());
+  for (int64_t dim = 1; dim < tensorType(getResult()).getRank(); ++dim)
+    add(OpCut::kWhole, rank + dim - 1, dim, Rejoin::concat(dim));
+  return cuts;
 }
 
 std::optional<MutableOperandRange> tmc::nn::accumulatorOf(Operation *op) {

@@ -39,17 +39,19 @@ static Value lossScale(OpBuilder &b, Location loc, Value dloss, Value weight) {
   return mul(b, loc, dloss, weight);
 }
 
-/// Losses are added up and rows are concatenated; only dimension 0 may be cut.
-static BatchSplit splitLoss(ArrayRef<int64_t> rowOperands,
-                            ArrayRef<int64_t> otherOperands,
-                            ArrayRef<Rejoin> results) {
-  if (llvm::any_of(otherOperands, [](int64_t d) { return d >= 0; }))
-    return BatchSplit::refuse("its weights depend on the batch");
-  if (llvm::all_of(rowOperands, [](int64_t d) { return d < 0; }))
-    return {SmallVector<Rejoin>(results.size(), Rejoin::whole()), ""};
-  if (llvm::any_of(rowOperands, [](int64_t d) { return d != 0; }))
-    return BatchSplit::refuse("its rows don't hold the batch");
-  return {SmallVector<Rejoin>(results), ""};
+/// The cut of the rows, of the operands `rowOperands`. Losses are added up, as
+/// gradients of a table are. Columns aren't cut: a label counts all of them.
+static OpCuts lossCuts(Operation *op, ArrayRef<unsigned> rowOperands,
+                       ArrayRef<Rejoin> results, bool hasAcc = false) {
+  OpCuts cuts(op, "its weights depend on the batch, or its rows don't hold the "
+                  "batch");
+  SmallVector<int64_t> operands(op->getNumOperands(), OpCut::kWhole);
+  for (unsigned index : rowOperands)
+    operands[index] = 0;
+  if (hasAcc)
+    operands.back() = OpCut::kOnFirst;
+  cuts.add(operands, results);
+  return cuts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,9 +112,8 @@ SmallVector<Value> CrossEntropyOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit CrossEntropyOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitLoss(batchDims.take_front(2), batchDims.drop_front(2),
-                   {Rejoin::sum(), Rejoin::concat(0)});
+OpCuts CrossEntropyOp::getCuts() {
+  return lossCuts(*this, {0, 1}, {Rejoin::sum(), Rejoin::concat(0)});
 }
 
 template <typename Kernel>
@@ -156,9 +157,8 @@ int64_t CrossEntropyGradOp::getFlops() {
   return 3 * tensorType(getLogits()).getNumElements();
 }
 
-BatchSplit CrossEntropyGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitLoss(batchDims.take_front(3), batchDims.drop_front(3),
-                   {Rejoin::concat(0)});
+OpCuts CrossEntropyGradOp::getCuts() {
+  return lossCuts(*this, {0, 1, 2}, Rejoin::concat(0));
 }
 
 SmallVector<std::pair<unsigned, unsigned>> CrossEntropyGradOp::getOverwrites() {
@@ -191,9 +191,8 @@ int64_t CrossEntropyWithGradOp::getFlops() {
   return 7 * tensorType(getLogits()).getNumElements();
 }
 
-BatchSplit CrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitLoss(batchDims.take_front(2), batchDims.drop_front(2),
-                   {Rejoin::sum(), Rejoin::concat(0)});
+OpCuts CrossEntropyWithGradOp::getCuts() {
+  return lossCuts(*this, {0, 1}, {Rejoin::sum(), Rejoin::concat(0)});
 }
 
 SmallVector<std::pair<unsigned, unsigned>>
@@ -338,10 +337,8 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
   return result;
 }
 
-BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
-  SmallVector<int64_t> others{d[1]};
-  llvm::append_range(others, d.drop_front(3));
-  return splitLoss({d[0], d[2]}, others, {Rejoin::sum(), Rejoin::concat(0)});
+OpCuts LinearCrossEntropyOp::getCuts() {
+  return lossCuts(*this, {0, 2}, {Rejoin::sum(), Rejoin::concat(0)});
 }
 
 /// For the chunked losses: x and the table are multiplied, dx is rounded.
@@ -477,15 +474,10 @@ SmallVector<unsigned> LinearCrossEntropyGradOp::getDroppableResults() {
   return unreadResults(getUnread());
 }
 
-BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
-  SmallVector<int64_t> others{d[1]};
-  llvm::append_range(others, d.drop_front(4));
-  if (getAcc() && d[0] >= 0)
-    return BatchSplit::refuse("it accumulates across the batch");
-  SmallVector<Rejoin> results{Rejoin::concat(0), Rejoin::sum()};
-  if (getBias())
-    results.push_back(Rejoin::sum());
-  return splitLoss({d[0], d[2], d[3]}, others, results);
+OpCuts LinearCrossEntropyGradOp::getCuts() {
+  SmallVector<Rejoin> results(getNumResults(), Rejoin::sum());
+  results[0] = Rejoin::concat(0);
+  return lossCuts(*this, {0, 2, 3}, results, bool(getAcc()));
 }
 
 KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
@@ -518,15 +510,10 @@ SmallVector<unsigned> LinearCrossEntropyWithGradOp::getDroppableResults() {
   return unreadResults(getUnread());
 }
 
-BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {
-  SmallVector<int64_t> others{d[1]};
-  llvm::append_range(others, d.drop_front(3));
-  if (getAcc() && d[0] >= 0)
-    return BatchSplit::refuse("it accumulates across the batch");
-  SmallVector<Rejoin> results{Rejoin::sum(), Rejoin::concat(0), Rejoin::sum()};
-  if (getBias())
-    results.push_back(Rejoin::sum());
-  return splitLoss({d[0], d[2]}, others, results);
+OpCuts LinearCrossEntropyWithGradOp::getCuts() {
+  SmallVector<Rejoin> results(getNumResults(), Rejoin::sum());
+  results[1] = Rejoin::concat(0);
+  return lossCuts(*this, {0, 2}, results, bool(getAcc()));
 }
 
 KernelCall LinearCrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,

@@ -36,15 +36,20 @@ static LogicalResult checkRowVector(std::optional<Location> loc, Value input,
   return success();
 }
 
-/// Row-wise ops keep the batch dimension, unless it is inside the row.
-static BatchSplit splitRows(Value input, ArrayRef<int64_t> batchDims) {
-  if (llvm::any_of(batchDims.drop_front(), [](int64_t d) { return d >= 0; }))
-    return BatchSplit::refuse("its parameters depend on the batch");
-  if (batchDims[0] < 0)
-    return {{Rejoin::whole()}, ""};
-  if (batchDims[0] == tensorType(input).getRank() - 1)
-    return BatchSplit::refuse("it normalizes over the batch");
-  return {{Rejoin::concat(batchDims[0])}, ""};
+/// The cuts of an op that works on each row of its first operand: every
+/// dimension but the innermost one. Parameters are the same for all rows.
+static OpCuts rowCuts(Operation *op) {
+  OpCuts cuts(op, op->getNumOperands() == 1
+                      ? "it normalizes over the batch"
+                      : "it normalizes over the batch, or its parameters "
+                        "depend on the batch");
+  SmallVector<int64_t> operands(op->getNumOperands(), OpCut::kWhole);
+  const int64_t rank = tensorType(op->getOperand(0)).getRank();
+  for (int64_t dim = 0; dim + 1 < rank; ++dim) {
+    operands[0] = dim;
+    cuts.add(operands, Rejoin::concat(dim));
+  }
+  return cuts;
 }
 
 namespace {
@@ -127,9 +132,7 @@ SmallVector<Value> LayerNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit LayerNormOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitRows(getInput(), batchDims);
-}
+OpCuts LayerNormOp::getCuts() { return rowCuts(*this); }
 
 //===----------------------------------------------------------------------===//
 // nn.rms_norm
@@ -170,9 +173,7 @@ SmallVector<Value> RMSNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit RMSNormOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitRows(getInput(), batchDims);
-}
+OpCuts RMSNormOp::getCuts() { return rowCuts(*this); }
 
 //===----------------------------------------------------------------------===//
 // nn.softmax
@@ -209,9 +210,7 @@ SmallVector<Value> SoftmaxOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {mul(b, loc, y, sub(b, loc, dy, rowSum(mul(b, loc, dy, y))))};
 }
 
-BatchSplit SoftmaxOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitRows(getInput(), batchDims);
-}
+OpCuts SoftmaxOp::getCuts() { return rowCuts(*this); }
 
 //===----------------------------------------------------------------------===//
 // nn.gelu
@@ -263,11 +262,7 @@ SmallVector<Value> GeluOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {mul(b, loc, grads[0], derivative)};
 }
 
-BatchSplit GeluOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] < 0)
-    return {{Rejoin::whole()}, ""};
-  return {{Rejoin::concat(batchDims[0])}, ""};
-}
+OpCuts GeluOp::getCuts() { return pointwiseCuts(*this); }
 
 //===----------------------------------------------------------------------===//
 // nn.batch_norm, its statistics and its gradient
@@ -382,10 +377,27 @@ SmallVector<Value> BatchNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit BatchNormOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (llvm::all_of(batchDims, [](int64_t d) { return d < 0; }))
-    return {SmallVector<Rejoin>(5, Rejoin::whole()), ""};
-  return BatchSplit::refuse("its statistics are those of the whole batch");
+/// The cut of the channels: each has statistics of its own. Operands and
+/// results that aren't activations are vectors of channels.
+template <typename OpTy>
+static OpCuts channelCuts(OpTy op, ArrayRef<unsigned> activations,
+                          unsigned activationResults, std::string otherwise) {
+  OpCuts cuts(op, std::move(otherwise));
+  const int64_t dim =
+      op.getChannelsLast() ? tensorType(op.getInput()).getRank() - 1 : 1;
+  SmallVector<int64_t> operands(op->getNumOperands(), 0);
+  for (unsigned index : activations)
+    operands[index] = dim;
+  SmallVector<Rejoin> results(op->getNumResults(), Rejoin::concat(0));
+  for (unsigned i = 0; i < activationResults; ++i)
+    results[i] = Rejoin::concat(dim);
+  cuts.add(operands, results);
+  return cuts;
+}
+
+OpCuts BatchNormOp::getCuts() {
+  return channelCuts(*this, {0}, 1,
+                     "its statistics are those of the whole batch");
 }
 
 LogicalResult
@@ -408,10 +420,9 @@ int64_t BatchNormGradOp::getFlops() {
   return 10 * tensorType(getInput()).getNumElements();
 }
 
-BatchSplit BatchNormGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (llvm::all_of(batchDims, [](int64_t d) { return d < 0; }))
-    return {SmallVector<Rejoin>(3, Rejoin::whole()), ""};
-  return BatchSplit::refuse("its statistics are those of the whole batch");
+OpCuts BatchNormGradOp::getCuts() {
+  return channelCuts(*this, {0, 4}, 1,
+                     "its statistics are those of the whole batch");
 }
 
 SmallVector<unsigned> BatchNormOp::getActivations() { return {0}; }
@@ -433,10 +444,8 @@ int64_t BatchStatisticsOp::getFlops() {
   return 4 * tensorType(getInput()).getNumElements();
 }
 
-BatchSplit BatchStatisticsOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (llvm::all_of(batchDims, [](int64_t d) { return d < 0; }))
-    return {SmallVector<Rejoin>(4, Rejoin::whole()), ""};
-  return BatchSplit::refuse("they are those of the whole batch");
+OpCuts BatchStatisticsOp::getCuts() {
+  return channelCuts(*this, {0}, 0, "they are those of the whole batch");
 }
 
 SmallVector<std::pair<unsigned, unsigned>> BatchStatisticsOp::getOverwrites() {

@@ -56,6 +56,19 @@ RankedTensorType tmc::nn::packedScaleTypeFor(RankedTensorType codes,
                                Float32Type::get(codes.getContext()));
 }
 
+std::optional<int64_t> tmc::nn::scaleCutBy(RankedTensorType codes,
+                                           RankedTensorType scale,
+                                           int64_t dim) {
+  if (dim < 0 || scale.getRank() == 0)
+    return OpCut::kWhole;
+  if (arePacked(scale))
+    return std::nullopt;
+  int64_t size = codes.getDimSize(dim);
+  if (scale.getDimSize(dim) != size && size % kScaleBlock)
+    return std::nullopt; // The last block is smaller than the others.
+  return dim;
+}
+
 void QuantizeOp::build(OpBuilder &builder, OperationState &state, Value input,
                        Type codeElement) {
   RankedTensorType codes = tensorType(input).clone(codeElement);
@@ -161,29 +174,23 @@ SmallVector<unsigned> QuantizeBlocksOp::getDroppableResults() {
   return results;
 }
 
-BatchSplit QuantizeOp::getSplit(ArrayRef<int64_t> batchDims) {
-  int64_t dim = batchDims[0];
-  if (getHistory())
-    return BatchSplit::refuse("its scale is the step's");
-  if (dim < 0)
-    return {{Rejoin::whole(), Rejoin::whole()}, ""};
-  RankedTensorType scale = tensorType(getScale());
-  if (!scale.getRank() ||
-      scale.getDimSize(dim) != tensorType(getInput()).getDimSize(dim))
-    return BatchSplit::refuse("what shares a scale goes across the batch");
-  return {{Rejoin::concat(dim), Rejoin::concat(dim)}, ""};
+OpCuts QuantizeOp::getCuts() {
+  OpCuts cuts(*this, getHistory()
+                         ? "its scale is the step's"
+                         : "what shares a scale goes across the batch");
+  RankedTensorType input = tensorType(getInput()),
+                   scale = tensorType(getScale());
+  for (int64_t dim = 0; dim < scale.getRank(); ++dim)
+    if (scaleCutBy(input, scale, dim))
+      cuts.add(dim, {Rejoin::concat(dim), Rejoin::concat(dim)});
+  return cuts;
 }
 
-BatchSplit QuantizeBothOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0 || getHistory())
-    return BatchSplit::refuse("its scale is the step's");
-  return {{Rejoin::whole(), Rejoin::whole(), Rejoin::whole()}, ""};
-}
+OpCuts QuantizeBothOp::getCuts() { return {*this, "its scale is the step's"}; }
 
-BatchSplit QuantizeBlocksOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse("what shares a scale goes across the batch");
-  return {SmallVector<Rejoin>(4, Rejoin::whole()), ""};
+/// The order of packed scales is that of the whole matrix.
+OpCuts QuantizeBlocksOp::getCuts() {
+  return {*this, "what shares a scale goes across the batch"};
 }
 
 template <typename Op>

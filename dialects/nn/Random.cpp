@@ -31,10 +31,9 @@ int64_t RandomOp::getFlops() {
 
 int64_t RandomOp::getBytesMoved() { return sizeInBytes(getResult().getType()); }
 
-BatchSplit RandomOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse("its seed depends on the batch");
-  if (batchDims[1] < 0)
-    return {{Rejoin::whole()}, ""};
-  return {{Rejoin::concat(0)}, ""};
+/// A number depends on its place in the sample, so only samples are cut.
+OpCuts RandomOp::getCuts() {
+  OpCuts cuts(*this, "its seed depends on the batch");
+  cuts.add({OpCut::kWhole, 0}, Rejoin::concat(0));
+  return cuts;
 }

@@ -49,11 +49,7 @@ LogicalResult SumOverOp::inferReturnTypes(MLIRContext *,
 
 int64_t SumOverOp::getFlops() { return elements(getInput()) * getRanks(); }
 
-BatchSplit SumOverOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse(kNoBatch);
-  return {{Rejoin::whole()}, ""};
-}
+OpCuts SumOverOp::getCuts() { return {*this, kNoBatch}; }
 
 SmallVector<Value> SumOverOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                        ArrayRef<bool> wanted) {
@@ -81,11 +77,7 @@ int64_t ExchangeOp::getBytesMoved() {
   return (getRanks() - 1) * sizeInBytes(getInput().getType()) / getRanks();
 }
 
-BatchSplit ExchangeOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse(kNoBatch);
-  return {{Rejoin::whole()}, ""};
-}
+OpCuts ExchangeOp::getCuts() { return {*this, kNoBatch}; }
 
 KernelCall ExchangeOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   const int64_t ranks = getRanks();
@@ -116,12 +108,11 @@ LogicalResult SumPiecesOp::inferReturnTypes(MLIRContext *,
 
 int64_t SumPiecesOp::getFlops() { return elements(getInput()); }
 
-BatchSplit SumPiecesOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] == 0)
-    return BatchSplit::refuse("it sums over the batch");
-  if (batchDims[0] < 0)
-    return {{Rejoin::whole()}, ""};
-  return {{Rejoin::concat(batchDims[0] - 1)}, ""};
+OpCuts SumPiecesOp::getCuts() {
+  OpCuts cuts(*this, "it sums over the batch");
+  for (int64_t dim = 1; dim < tensorType(getInput()).getRank(); ++dim)
+    cuts.add(dim, Rejoin::concat(dim - 1));
+  return cuts;
 }
 
 KernelCall SumPiecesOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
@@ -152,11 +143,7 @@ int64_t GatherOp::getBytesMoved() {
   return (getRanks() - 1) * sizeInBytes(getInput().getType());
 }
 
-BatchSplit GatherOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse(kNoBatch);
-  return {{Rejoin::whole()}, ""};
-}
+OpCuts GatherOp::getCuts() { return {*this, kNoBatch}; }
 
 KernelCall GatherOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   const int64_t ranks = getRanks();
@@ -185,11 +172,7 @@ LogicalResult ShardOfOp::inferReturnTypes(MLIRContext *,
 
 int64_t ShardOfOp::getFlops() { return 0; }
 
-BatchSplit ShardOfOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] >= 0)
-    return BatchSplit::refuse(kNoBatch);
-  return {{Rejoin::whole()}, ""};
-}
+OpCuts ShardOfOp::getCuts() { return {*this, kNoBatch}; }
 
 KernelCall ShardOfOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   return KernelCall::of<ShardOf>(getContext(),

@@ -136,23 +136,18 @@ SmallVector<Value> RotaryEmbeddingOp::buildVjp(OpBuilder &b,
   return result;
 }
 
-BatchSplit RotaryEmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
-  int64_t batch = batchDims[0], rank = tensorType(getInput()).getRank();
-  for (auto [table, dim] :
-       llvm::zip(ValueRange{getCos(), getSin()}, batchDims.drop_front())) {
-    bool mayShare = batch < 0 || tensorType(table).getDimSize(batch) == 1;
-    bool mayFollow = batch >= 0 && dim == batch;
-    if (!(mayShare && dim < 0) && !mayFollow)
-      return BatchSplit::refuse("its angles depend on the batch otherwise "
-                                "than its rows");
+OpCuts RotaryEmbeddingOp::getCuts() {
+  OpCuts cuts(*this, "it rotates a part or pairs of the batch, or its angles "
+                     "depend on the batch otherwise than its rows");
+  const int64_t rank = tensorType(getInput()).getRank();
+  // Rows from `heads` on aren't rotated.
+  const int64_t rows = getHeads() ? rank - 2 : rank - 1;
+  for (int64_t dim = 0; dim < rows; ++dim) {
+    const bool areShared = tensorType(getCos()).getDimSize(dim) == 1;
+    const int64_t angles = areShared ? OpCut::kWhole : dim;
+    cuts.add({dim, angles, angles}, Rejoin::concat(dim));
   }
-  if (batch < 0)
-    return {{Rejoin::whole()}, ""};
-  if (batch == rank - 1)
-    return BatchSplit::refuse("it rotates pairs of the batch");
-  if (batch == rank - 2 && getHeads())
-    return BatchSplit::refuse("it rotates a part of the batch");
-  return {{Rejoin::concat(batch)}, ""};
+  return cuts;
 }
 
 bool RotaryEmbeddingOp::acceptsStrides(unsigned index) { return index == 0; }

@@ -40,6 +40,11 @@ mlir::RankedTensorType scaleTypeFor(mlir::RankedTensorType codes,
 /// The type of packed scales, for blocks that go along the rows of a matrix.
 mlir::RankedTensorType packedScaleTypeFor(mlir::RankedTensorType codes,
                                           ScaleBlock block);
+/// The cut of `scale` where `codes` are cut along `dim`, or whole
+/// (OpCut::kWhole). None if pieces would share a scale, or if scales are
+/// packed.
+std::optional<int64_t> scaleCutBy(mlir::RankedTensorType codes,
+                                  mlir::RankedTensorType scale, int64_t dim);
 inline bool arePacked(mlir::RankedTensorType scale) {
   return scale.getRank() == 1;
 }

@@ -13,14 +13,6 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// The split of an op whose dimensions map one to one: `map[i]` is the result's
-/// dimension for the operand's dimension i (-1: none).
-static BatchSplit splitByMap(int64_t batchDim, ArrayRef<int64_t> map) {
-  if (batchDim < 0)
-    return {{Rejoin::whole()}, ""};
-  return {{Rejoin::concat(map[batchDim])}, ""};
-}
-
 //===----------------------------------------------------------------------===//
 // nn.reduce
 //===----------------------------------------------------------------------===//
@@ -84,18 +76,15 @@ SmallVector<Value> ReduceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {mul(b, getLoc(), one, share)};
 }
 
-BatchSplit ReduceOp::getSplit(ArrayRef<int64_t> batchDims) {
-  int64_t batch = batchDims[0];
-  if (batch < 0)
-    return {{Rejoin::whole()}, ""};
-  if (llvm::is_contained(getDims(), batch)) {
-    if (getKind() == ReduceKind::Sum)
-      return {{Rejoin::sum()}, ""};
-    return BatchSplit::refuse("it takes an extremum over the batch");
-  }
-  int64_t before =
-      llvm::count_if(getDims(), [&](int64_t dim) { return dim < batch; });
-  return {{Rejoin::concat(batch - before)}, ""};
+OpCuts ReduceOp::getCuts() {
+  OpCuts cuts(*this, "it takes an extremum over the batch");
+  RankedTensorType type = tensorType(getInput());
+  for (auto [i, dim] : llvm::enumerate(otherDims(type, getDims())))
+    cuts.add(dim, Rejoin::concat(i));
+  if (getKind() == ReduceKind::Sum)
+    for (int64_t dim : getDims())
+      cuts.add(dim, Rejoin::sum());
+  return cuts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -128,8 +117,13 @@ SmallVector<Value> BroadcastOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                     otherDims(tensorType(getResult()), getDims()))};
 }
 
-BatchSplit BroadcastOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitByMap(batchDims[0], getDims());
+OpCuts BroadcastOp::getCuts() {
+  OpCuts cuts(*this, "it repeats the batch");
+  for (auto [i, dim] : llvm::enumerate(getDims()))
+    cuts.add(i, Rejoin::concat(dim));
+  for (int64_t dim : otherDims(tensorType(getResult()), getDims()))
+    cuts.add(OpCut::kWhole, Rejoin::concat(dim));
+  return cuts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -168,8 +162,11 @@ SmallVector<Value> TransposeOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {TransposeOp::create(b, getLoc(), grads[0], inverse(getPerm()))};
 }
 
-BatchSplit TransposeOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitByMap(batchDims[0], inverse(getPerm()));
+OpCuts TransposeOp::getCuts() {
+  OpCuts cuts(*this, "it moves a part of the batch");
+  for (auto [to, from] : llvm::enumerate(getPerm()))
+    cuts.add(from, Rejoin::concat(to));
+  return cuts;
 }
 
 KernelCall TransposeOp::getKernel(ArrayRef<MemRefType> inputs,
@@ -205,23 +202,25 @@ SmallVector<Value> ReshapeOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {reshapeTo(b, getLoc(), grads[0], tensorType(getInput()).getShape())};
 }
 
-BatchSplit ReshapeOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (batchDims[0] < 0)
-    return {{Rejoin::whole()}, ""};
-  // The batch is the outer part of some dimension: for each element of the
-  // dimensions before it, pieces are contiguous in memory. The result needs a
-  // dimension that begins at the same place.
+/// A piece of a dimension is its outer part. It lies in one piece for each
+/// element of the dimensions before it. So the result is cut along the
+/// dimension that begins at the same place.
+OpCuts ReshapeOp::getCuts() {
+  OpCuts cuts(*this,
+              "it moves the batch inside a dimension that begins with another");
   ArrayRef<int64_t> from = tensorType(getInput()).getShape();
   ArrayRef<int64_t> to = tensorType(getResult()).getShape();
-  int64_t before = llvm::product_of(from.take_front(batchDims[0]));
-  int64_t product = 1;
-  for (auto [dim, size] : llvm::enumerate(to)) {
-    if (product == before && size != 1)
-      return {{Rejoin::concat(dim)}, ""};
-    product *= size;
+  int64_t before = 1;
+  for (auto [dim, size] : llvm::enumerate(from)) {
+    int64_t outer = 1;
+    for (auto [toDim, toSize] : llvm::enumerate(to)) {
+      if (outer == before)
+        cuts.add(dim, Rejoin::concat(toDim));
+      outer *= toSize;
+    }
+    before *= size;
   }
-  return BatchSplit::refuse(
-      "it moves the batch inside a dimension that begins with another");
+  return cuts;
 }
 
 MemRefType ReshapeOp::viewOf(MemRefType source) {
@@ -353,21 +352,18 @@ SmallVector<Value> SliceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                         getOffsets(), getSteps())};
 }
 
-/// A box may be cut with the batch only if it contains that dimension
-/// completely.
-static BatchSplit splitBox(int64_t batchDim, RankedTensorType small,
-                           RankedTensorType large) {
-  if (batchDim < 0)
-    return {{Rejoin::whole()}, ""};
-  if (small.getDimSize(batchDim) != large.getDimSize(batchDim))
-    return BatchSplit::refuse("it takes a part of the batch");
-  return {{Rejoin::concat(batchDim)}, ""};
+/// A dimension of a box is cut if the box has all of it.
+static OpCuts boxCuts(Operation *op) {
+  OpCuts cuts(op, "it takes a part of the batch");
+  RankedTensorType from = tensorType(op->getOperand(0)),
+                   to = tensorType(op->getResult(0));
+  for (int64_t dim = 0; dim < from.getRank(); ++dim)
+    if (from.getDimSize(dim) == to.getDimSize(dim))
+      cuts.add(dim, Rejoin::concat(dim));
+  return cuts;
 }
 
-BatchSplit SliceOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitBox(batchDims[0], tensorType(getResult()),
-                  tensorType(getInput()));
-}
+OpCuts SliceOp::getCuts() { return boxCuts(*this); }
 
 MemRefType SliceOp::viewOf(MemRefType source) {
   SmallVector<int64_t> strides;
@@ -484,10 +480,7 @@ void PadOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
   patterns.add<SumOfPadsIsConcat>(context);
 }
 
-BatchSplit PadOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitBox(batchDims[0], tensorType(getInput()),
-                  tensorType(getResult()));
-}
+OpCuts PadOp::getCuts() { return boxCuts(*this); }
 
 KernelCall PadOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   return KernelCall::of<Pad>(
@@ -547,15 +540,15 @@ SmallVector<Value> ConcatOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return result;
 }
 
-BatchSplit ConcatOp::getSplit(ArrayRef<int64_t> batchDims) {
-  if (!llvm::all_equal(batchDims))
-    return BatchSplit::refuse("its operands hold the batch in different "
-                              "dimensions");
-  if (batchDims[0] < 0)
-    return {{Rejoin::whole()}, ""};
-  if (batchDims[0] == int64_t(getDim()))
-    return BatchSplit::refuse("it concatenates along the batch");
-  return {{Rejoin::concat(batchDims[0])}, ""};
+OpCuts ConcatOp::getCuts() {
+  OpCuts cuts(*this,
+              "it concatenates along the batch, or its operands hold the "
+              "batch in different dimensions");
+  for (int64_t dim = 0; dim < tensorType(getResult()).getRank(); ++dim)
+    if (dim != int64_t(getDim()))
+      cuts.add(SmallVector<int64_t>(getNumOperands(), dim),
+               Rejoin::concat(dim));
+  return cuts;
 }
 
 KernelCall ConcatOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
@@ -591,9 +584,7 @@ SmallVector<Value> CopyOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return {grads[0]};
 }
 
-BatchSplit CopyOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitByMap(batchDims[0], firstDims(tensorType(getInput()).getRank()));
-}
+OpCuts CopyOp::getCuts() { return pointwiseCuts(*this); }
 
 bool CopyOp::acceptsStrides(unsigned index) { return true; }
 
@@ -633,9 +624,7 @@ LogicalResult DetachOp::inferReturnTypes(MLIRContext *context,
 
 int64_t DetachOp::getFlops() { return 0; }
 
-BatchSplit DetachOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitByMap(batchDims[0], firstDims(tensorType(getInput()).getRank()));
-}
+OpCuts DetachOp::getCuts() { return pointwiseCuts(*this); }
 
 //===----------------------------------------------------------------------===//
 // nn.iota
@@ -651,6 +640,11 @@ LogicalResult IotaOp::verify() {
 
 int64_t IotaOp::getFlops() { return 0; }
 
-BatchSplit IotaOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return {{Rejoin::whole()}, ""};
+/// Along `dim` a piece would begin at another number.
+OpCuts IotaOp::getCuts() {
+  OpCuts cuts(*this, "it has no operand");
+  for (int64_t dim = 0; dim < tensorType(getResult()).getRank(); ++dim)
+    if (dim != int64_t(getDim()))
+      cuts.add(ArrayRef<int64_t>(), Rejoin::concat(dim));
+  return cuts;
 }

@@ -1,7 +1,7 @@
 // OpContractTest.cpp - every op answers what passes and planners ask.
 //
 // A new op fails here, by name, until it does: an entry in the interpreter, a
-// cost, a derivative or NotDifferentiable, a batch split, and a kernel, a view,
+// cost, a derivative or NotDifferentiable, its cuts, and a kernel, a view,
 // or a rewriting into ops that have one.
 
 #include "test/unit/dialects/Cases.h"
@@ -51,8 +51,7 @@ TEST(OpContract, EveryNNOpAnswers) {
     EXPECT_TRUE(op.hasInterface<CostOpInterface>()) << "has no cost";
     EXPECT_TRUE(hasDerivativeOrNone(op))
         << "has no derivative and isn't NotDifferentiable, or is both";
-    EXPECT_TRUE(op.hasInterface<BatchSplitOpInterface>())
-        << "doesn't say how a batch is cut";
+    EXPECT_TRUE(op.hasInterface<CutOpInterface>()) << "doesn't list its cuts";
   }
 }
 
@@ -91,8 +90,7 @@ TEST(OpContract, EveryPointwiseOpAnswers) {
       SCOPED_TRACE(op.getStringRef().str());
       ++accepted;
       EXPECT_TRUE(isInterpreted(op)) << "has no entry in the interpreter";
-      EXPECT_TRUE(op.hasInterface<BatchSplitOpInterface>())
-          << "doesn't say how a batch is cut";
+      EXPECT_TRUE(op.hasInterface<CutOpInterface>()) << "doesn't list its cuts";
     }
     EXPECT_GT(accepted, 10);
   }

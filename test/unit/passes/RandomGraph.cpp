@@ -170,7 +170,7 @@ static bool isSpread(Value value) {
 /// Says whether `op` leaves the batch in dimension 0, and notes which results
 /// hold it.
 bool GraphBuilder::keepsBatch(Operation *op) {
-  auto split = dyn_cast<BatchSplitOpInterface>(op);
+  auto split = dyn_cast<CutOpInterface>(op);
   if (!split)
     return false;
   SmallVector<int64_t> dims;
@@ -179,9 +179,13 @@ bool GraphBuilder::keepsBatch(Operation *op) {
   bool any = llvm::is_contained(dims, 0);
   bool isPointwise =
       isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
-  for (auto [operand, dim] : llvm::zip(op->getOperands(), dims))
-    if (any && isPointwise && dim < 0 && !isSpread(operand))
+  for (auto [operand, dim] : llvm::zip(op->getOperands(), dims)) {
+    if (!any || !isPointwise || dim == 0)
+      continue;
+    if (!isSpread(operand))
       return false;
+    dim = 0;
+  }
   BatchSplit answer = split.getSplit(dims);
   if (!answer)
     return false;

@@ -71,6 +71,63 @@ TEST(TargetFile, HostAndFileComeBack) {
   EXPECT_EQ(again->updates.seconds(0, 21), 5 + 3);
 }
 
+TEST(TargetFile, TheNetworkComesBack) {
+  Target target = *findTarget("cuda:t4");
+  target.network = {{"bridge", 2, {1, 2}},
+                    {"pcie", 4, {3, 4}},
+                    {"rdma", NetworkLevel::kAnyRanks, {0, 6}}};
+  const std::string good = targetToJson(target);
+  absl::StatusOr<Target> again = targetFromJson(good, "t.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_EQ(again->network.size(), 3u);
+  for (int i : {0, 1, 2}) {
+    EXPECT_EQ(again->network[i].name, target.network[i].name);
+    EXPECT_EQ(again->network[i].ranks, target.network[i].ranks);
+    EXPECT_EQ(again->network[i].channel.seconds(12),
+              target.network[i].channel.seconds(12));
+  }
+  auto why = [&](const std::string &from, const std::string &to) {
+    return std::string(
+        targetFromJson(replaced(good, from, to), "t.json").status().message());
+  };
+  const std::string no = "'t.json' is no target description: ";
+  EXPECT_EQ(why("\"network\"", "\"net\""),
+            no + "'network' isn't a list of levels");
+  EXPECT_EQ(why("\"ranks\": 4", "\"ranks\": 1"),
+            no + "'network[1].ranks' isn't a number above one");
+  EXPECT_EQ(why("\"ranks\": 4", "\"ranks\": null"),
+            no + "'network[1].ranks' isn't a number above one");
+  EXPECT_EQ(why("\"ranks\": null", "\"ranks\": 9"),
+            no + "'network[2].ranks' isn't null in the outermost level");
+  EXPECT_EQ(why("\"name\": \"pcie\"", "\"name\": \"\""),
+            no + "'network[1].name' isn't text");
+  EXPECT_EQ(why("\"latency_seconds\": 3", "\"latency_seconds\": -3"),
+            no + "'network[1].latency_seconds' isn't a positive number");
+  target.network.clear();
+  EXPECT_EQ(
+      std::string(
+          targetFromJson(targetToJson(target), "t.json").status().message()),
+      no + "'network' isn't a list of levels");
+}
+
+/// Files that were measured before a target had a network.
+TEST(TargetFile, OlderFilesHaveTheNetworkOfTheirCard) {
+  auto older = [](const Target &target) {
+    return *targetFromJson(
+        replaced(targetToJson(target), "\"schema\": 7", "\"schema\": 6"),
+        "old.json");
+  };
+  Target target = *findTarget("cuda:a100-40");
+  target.network = networkOf(Fabric::Ethernet);
+  EXPECT_EQ(older(target).network[0].channel.bytesPerSecond, 235e9);
+  target.arch = "sm_123";
+  EXPECT_EQ(older(target).network[0].channel.bytesPerSecond, 350e9);
+  target = *findTarget("cpu:v3");
+  target.network = networkOf(Fabric::Nvlink4);
+  ASSERT_EQ(older(target).network.size(), 1u);
+  EXPECT_EQ(older(target).network[0].name, "ethernet");
+}
+
 TEST(TargetFile, AFamilyHasItsOwnRoofline) {
   Target target = measured();
   // 2e11 flops at 2e11 a second; bytes don't count beside them.
@@ -304,6 +361,7 @@ TEST(TargetFile, ReadsSchemaThree) {
   for (const char *name : {"d2h", "h2d", "file-write", "file-read"})
     EXPECT_EQ(target->copies[findEngine(name)->kind].bytesPerSecond, ++rate);
   EXPECT_EQ(target->updates.bytesPerSecond, 1e9);
+  EXPECT_EQ(target->network[0].channel.bytesPerSecond, 235e9); // An A100's.
 }
 
 TEST(TargetFile, NamesWhatIsWrong) {
@@ -321,9 +379,9 @@ TEST(TargetFile, NamesWhatIsWrong) {
             "v4-bf16, v4-amx: the instruction set that was measured");
   EXPECT_NE(why("{").find("'t.json' is no target description: "),
             std::string::npos);
-  EXPECT_EQ(why(replaced(good, "\"schema\": 6", "\"schema\": 9")),
+  EXPECT_EQ(why(replaced(good, "\"schema\": 7", "\"schema\": 9")),
             "'t.json' is no target description: its schema is 9; this tmc "
-            "reads 1 to 6");
+            "reads 1 to 7");
   EXPECT_EQ(why(replaced(good, "\"rooflines\"", "\"roofs\"")),
             "'t.json' is no target description: 'rooflines' isn't an object");
   EXPECT_EQ(why(replaced(good, "\"backend\": \"cpu\"", "\"backend\": \"tpu\"")),

@@ -116,3 +116,12 @@ func.func @attention_grad_of_bias_of_keys(%q: tensor<2x3x2x4xf64>, %k: tensor<2x
   %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) bias(%x) {scale = 0.5, softcap = 0.8} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x5xi1>, tensor<1x1x1x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x1x1x5xf64>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x1x1x5xf64>
 }
+// Two heads of queries for each of keys.
+func.func @attention_of_grouped_heads(%q: tensor<2x2x4x2xf64>, %k: tensor<2x3x2x2xf64>, %v: tensor<2x3x2x2xf64>, %m: tensor<2x1x2x3xi1>, %x: tensor<1x4x1x3xf64>) -> (tensor<2x2x4x2xf64>, tensor<2x4x2xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v mask(%m) bias(%x) {scale = 0.7} : (tensor<2x2x4x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<2x1x2x3xi1>, tensor<1x4x1x3xf64>) -> (tensor<2x2x4x2xf64>, tensor<2x4x2xf64>)
+  return %0#0, %0#1 : tensor<2x2x4x2xf64>, tensor<2x4x2xf64>
+}
+func.func @attention_grad_of_grouped_heads(%q: tensor<2x2x4x2xf64>, %k: tensor<2x3x2x2xf64>, %v: tensor<2x3x2x2xf64>, %o: tensor<2x2x4x2xf64>, %l: tensor<2x4x2xf64>, %g: tensor<2x2x4x2xf64>, %m: tensor<2x1x2x3xi1>, %x: tensor<1x4x1x3xf64>) -> (tensor<2x2x4x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<1x4x1x3xf64>) {
+  %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) bias(%x) {scale = 0.7} : (tensor<2x2x4x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<2x2x4x2xf64>, tensor<2x4x2xf64>, tensor<2x2x4x2xf64>, tensor<2x1x2x3xi1>, tensor<1x4x1x3xf64>) -> (tensor<2x2x4x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<1x4x1x3xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x2x4x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<1x4x1x3xf64>
+}

@@ -20,3 +20,11 @@ func.func @matmul_codes_rows(%x: tensor<4x6xbf16>, %q: tensor<6x8xi8> {test.cons
   %0 = nn.matmul_codes %x, %q, %a bias(%b) acc(%c) : (tensor<4x6xbf16>, tensor<6x8xi8>, tensor<6xf32>, tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+func.func @matmul_codes_summed(%x: tensor<4x2xf32>, %q: tensor<64xi8> {test.constant}, %a: tensor<2xf32> {test.constant}, %b: tensor<64xf32>) -> tensor<4x64xf32> {
+  %0 = nn.matmul_codes %x, %q, %a bias(%b) : (tensor<4x2xf32>, tensor<64xi8>, tensor<2xf32>, tensor<64xf32>) -> tensor<4x64xf32>
+  return %0 : tensor<4x64xf32>
+}
+func.func @matmul_codes_rows_transposed(%x: tensor<4x6xf16>, %q: tensor<8x6xi8> {test.constant}, %a: tensor<8xf32> {test.constant}) -> tensor<4x8xf16> {
+  %0 = nn.matmul_codes %x, %q, %a transpose_rhs : (tensor<4x6xf16>, tensor<8x6xi8>, tensor<8xf32>) -> tensor<4x8xf16>
+  return %0 : tensor<4x8xf16>
+}

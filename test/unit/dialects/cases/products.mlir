@@ -53,3 +53,7 @@ func.func @conv_grad_filter_channels_last(%x: tensor<2x4x4x2xf64>, %g: tensor<2x
   %0 = nn.conv_grad_filter %x, %g {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64, channels_last} : (tensor<2x4x4x2xf64>, tensor<2x4x4x3xf64>) -> tensor<3x2x3x3xf64>
   return %0 : tensor<3x2x3x3xf64>
 }
+func.func @conv_grad_input_channels(%g: tensor<2x4x2x2xf64>, %f: tensor<4x2x3x3xf64>) -> tensor<2x2x6x6xf64> {
+  %0 = nn.conv_grad_input %g, %f {strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x4x2x2xf64>, tensor<4x2x3x3xf64>) -> tensor<2x2x6x6xf64>
+  return %0 : tensor<2x2x6x6xf64>
+}

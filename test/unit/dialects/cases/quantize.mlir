@@ -36,3 +36,11 @@ func.func @matmul_of_blocks(%x: tensor<8x136xf8E4M3FN> {test.constant}, %w: tens
   %0 = nn.matmul %x, %w transpose_rhs scales(%s, %t) : (tensor<8x136xf8E4M3FN>, tensor<8x136xf8E4M3FN>, tensor<16xf32>, tensor<4xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+func.func @quantize_whole_blocks(%x: tensor<4x256xbf16>) -> (tensor<4x256xf8E4M3FN>, tensor<4x2xf32>) {
+  %0:2 = nn.quantize %x : (tensor<4x256xbf16>) -> (tensor<4x256xf8E4M3FN>, tensor<4x2xf32>)
+  return %0#0, %0#1 : tensor<4x256xf8E4M3FN>, tensor<4x2xf32>
+}
+func.func @matmul_of_whole_blocks(%x: tensor<4x256xf8E4M3FN> {test.constant}, %w: tensor<4x256xf8E5M2> {test.constant}, %s: tensor<4x2xf32> {test.constant}, %t: tensor<1x2xf32> {test.constant}) -> tensor<4x4xf32> {
+  %0 = nn.matmul %x, %w transpose_rhs scales(%s, %t) : (tensor<4x256xf8E4M3FN>, tensor<4x256xf8E5M2>, tensor<4x2xf32>, tensor<1x2xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}

@@ -98,3 +98,16 @@ func.func @detach(%x: tensor<2x3xf64>) -> tensor<2x3xf64> {
   %0 = nn.detach %x : (tensor<2x3xf64>) -> tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }
+func.func @slice_of_columns(%x: tensor<2x3x4xf64>) -> tensor<2x3x2xf64> {
+  %0 = nn.slice %x [0, 0, 1] step [1, 1, 2] : (tensor<2x3x4xf64>) -> tensor<2x3x2xf64>
+  return %0 : tensor<2x3x2xf64>
+}
+func.func @pad_of_columns(%x: tensor<2x3x2xf64>) -> tensor<2x3x4xf64> {
+  %0 = nn.pad %x [0, 0, 1] step [1, 1, 2] : (tensor<2x3x2xf64>) -> tensor<2x3x4xf64>
+  return %0 : tensor<2x3x4xf64>
+}
+// Half of 4 and of 6 elements is the outer part of both.
+func.func @reshape_of_outer_parts(%x: tensor<4x6xf64>) -> tensor<6x4xf64> {
+  %0 = nn.reshape %x : (tensor<4x6xf64>) -> tensor<6x4xf64>
+  return %0 : tensor<6x4xf64>
+}
