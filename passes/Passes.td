@@ -701,6 +701,12 @@ def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
       parameter, and all gather the new one.
     - 3: a rank keeps its shard of the parameter, too, which readers gather.
 
+    Sums of small values that nothing else waits for become one, of the values
+    side by side.
+
+    Micro-batches add up whole gradients, whose sums are exchanged, or with
+    `shards` the shards, which take fewer bytes and more messages.
+
     `train.whole` of an argument that is a shard is the type of the whole. The
     levels give the same bits. Updates that draw numbers, and Adafactor's, are
     always whole.
@@ -732,6 +738,8 @@ def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
   let options = [
     Option<"level", "level", "int64_t", /*default=*/"2",
            "0: nothing is cut; 1, 2: moments; 3: parameters, too">,
+    Option<"shards", "shards", "bool", /*default=*/"false",
+           "Micro-batches add up shards of gradients, exchanged in each trip">,
   ];
   let dependentDialects = ["::tmc::nn::NNDialect"];
 }

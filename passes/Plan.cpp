@@ -221,7 +221,7 @@ private:
                          const planning::Solution &solution,
                          const planning::Profile &profile, PlanRecord &record) {
     for (auto [engine, bytes] : record.movedBytes)
-      bytes = engine.copies ? 0 : -1;
+      bytes = engine.copies && problem.spaces.size() > 1 ? 0 : -1;
     for (size_t s = 0; s < solution.segments.size(); ++s)
       for (const planning::Execution &e : solution.segments[s]) {
         const planning::Recipe &r = problem.recipes[e.recipe];

@@ -6,6 +6,8 @@
 #include "dialects/nn/Ranks.h"
 #include "dialects/train/Train.h"
 
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -29,9 +31,9 @@ struct CutUpdate {
 
 class Sharding {
 public:
-  Sharding(train::StepOp step, int64_t ranks, int64_t level)
+  Sharding(train::StepOp step, int64_t ranks, int64_t level, bool addsShards)
       : step(step), block(step.getBody().front()), ranks(ranks), level(level),
-        b(step) {}
+        addsShards(addsShards), b(step) {}
 
   void run() {
     SmallVector<CutUpdate> updates;
@@ -50,6 +52,7 @@ public:
     }
     if (level == 3)
       cutFrozen();
+    groupSmallSums();
     step.setFunctionType(
         FunctionType::get(step.getContext(), block.getArgumentTypes(),
                           block.getTerminator()->getOperandTypes()));
@@ -59,6 +62,7 @@ private:
   train::StepOp step;
   Block &block;
   const int64_t ranks, level;
+  const bool addsShards;
   OpBuilder b;
   /// This rank's shard of each sum.
   llvm::DenseMap<Operation *, Value> shards;
@@ -87,11 +91,48 @@ private:
     Value &known = shards[sum];
     if (known)
       return known;
+    known = addsShards ? sumOfShards(sum) : Value();
+    if (known)
+      return known;
     b.setInsertionPoint(sum);
-    Location loc = sum.getLoc();
-    Value pieces =
-        nn::ExchangeOp::create(b, loc, sum.getInput(), sum.getAxis(), ranks);
-    return known = nn::SumPiecesOp::create(b, loc, pieces);
+    return known = exchanged(sum.getInput());
+  }
+
+  /// This rank's shard of the sum of all ranks' `value`.
+  Value exchanged(Value value) {
+    Location loc = value.getLoc();
+    Value pieces = nn::ExchangeOp::create(b, loc, value, nn::Axis::Data, ranks);
+    return nn::SumPiecesOp::create(b, loc, pieces);
+  }
+
+  /// The shard where micro-batches add up `sum`: each is exchanged in its trip,
+  /// and the loop carries the sum of the shards. Null: no loop carries it.
+  Value sumOfShards(nn::SumOverOp sum) {
+    Value whole = sum.getInput();
+    auto last = whole.getDefiningOp<arith::AddFOp>(); // Of the smaller piece.
+    auto result = dyn_cast<OpResult>(last ? last.getLhs() : whole);
+    auto loop =
+        result ? dyn_cast<train::MicroBatchOp>(result.getOwner()) : nullptr;
+    if (!loop || !result.hasOneUse() || !whole.hasOneUse())
+      return {};
+    const unsigned index = result.getResultNumber();
+    BlockArgument carried = loop.getCarried()[index];
+    Operation *yield = loop.getBlock().getTerminator();
+    auto add = yield->getOperand(index).getDefiningOp<arith::AddFOp>();
+    if (!add || add.getLhs() != carried || !carried.hasOneUse() ||
+        !add->hasOneUse())
+      return {};
+    b.setInsertionPoint(add);
+    Value shard = exchanged(add.getRhs());
+    carried.setType(shard.getType());
+    result.setType(shard.getType());
+    add.getRhsMutable().assign(shard);
+    add.getResult().setType(shard.getType());
+    if (!last)
+      return result;
+    b.setInsertionPoint(last);
+    return arith::AddFOp::create(b, last.getLoc(), result,
+                                 exchanged(last.getRhs()));
   }
 
   /// The sum of the squares of all ranks' shards.
@@ -150,7 +191,6 @@ private:
   void cut(CutUpdate update, Value grad) {
     Operation *op = update.op;
     const int64_t all = elementsOf(op->getOperand(0));
-    IRMapping operands;
     SmallVector<Type> types(op->getResultTypes());
     Type whole = op->getOperand(0).getType();
     Value param = op->getOperand(0);
@@ -161,9 +201,9 @@ private:
       RankedTensorType shard = shardType(state, all);
       types[result] = shard;
       if (operand > 0 || level == 3) {
-        if (operand == 0)
-          gatherBeforeReaders(state, op);
         keepShard(state, shard);
+        if (operand == 0)
+          gatherBeforeReaders(state, cast<RankedTensorType>(whole), op);
       }
     }
     b.setInsertionPoint(op);
@@ -190,9 +230,21 @@ private:
     op->erase();
   }
 
-  /// Each block reads the whole parameter from a gather of its own, before its
-  /// first reader.
-  void gatherBeforeReaders(BlockArgument param, Operation *update) {
+  /// The narrow type that all of these readers round the parameter to; null:
+  /// there is none.
+  static RankedTensorType roundedType(ArrayRef<OpOperand *> uses) {
+    Type type = uses.front()->getOwner()->getResultTypes().front();
+    bool isRounded = llvm::all_of(uses, [&](OpOperand *use) {
+      return isa<arith::TruncFOp>(use->getOwner()) &&
+             use->getOwner()->getResultTypes().front() == type;
+    });
+    return isRounded ? cast<RankedTensorType>(type) : RankedTensorType();
+  }
+
+  /// Each block reads the parameter, whose shard is there, from a gather of its
+  /// own, before its first reader. Rounded numbers travel if readers round.
+  void gatherBeforeReaders(BlockArgument param, RankedTensorType whole,
+                           Operation *update) {
     llvm::MapVector<Block *, SmallVector<OpOperand *>> readers;
     for (OpOperand &use : param.getUses())
       if (use.getOwner() != update)
@@ -203,9 +255,98 @@ private:
         if (use->getOwner()->isBeforeInBlock(first))
           first = use->getOwner();
       b.setInsertionPoint(first);
-      Value whole = gathered(param, param.getType(), param.getLoc());
-      for (OpOperand *use : uses)
-        use->set(whole);
+      RankedTensorType rounded = roundedType(uses);
+      if (!rounded) {
+        Value read = gathered(param, whole, param.getLoc());
+        for (OpOperand *use : uses)
+          use->set(read);
+        continue;
+      }
+      auto shard = cast<RankedTensorType>(param.getType());
+      Value narrow = arith::TruncFOp::create(
+          b, param.getLoc(), shard.clone(rounded.getElementType()), param);
+      Value read = gathered(narrow, rounded, param.getLoc());
+      for (OpOperand *use : uses) {
+        Operation *cast = use->getOwner();
+        cast->getResult(0).replaceAllUsesWith(read);
+        cast->erase();
+      }
+    }
+  }
+
+  /// True if no later sum depends on `sum`: it is of a gradient, of squares, or
+  /// of the loss.
+  bool isLast(nn::SumOverOp sum) {
+    SmallVector<Operation *> open{sum};
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    while (!open.empty())
+      for (Operation *user : open.pop_back_val()->getUsers()) {
+        Operation *here = block.findAncestorOpInBlock(*user);
+        if (!seen.insert(here).second)
+          continue;
+        bool sums = false;
+        here->walk([&](Operation *inner) {
+          sums |= isa<nn::SumOverOp, nn::ExchangeOp>(inner);
+        });
+        if (sums)
+          return false;
+        open.push_back(here);
+      }
+    return true;
+  }
+
+  /// Small sums ride together, up to this number of bytes: a message has a
+  /// latency.
+  static constexpr int64_t kMostGrouped = int64_t(32) << 20;
+
+  void groupSmallSums() {
+    struct Group {
+      SmallVector<nn::SumOverOp> sums;
+      int64_t bytes = 0;
+    };
+    llvm::MapVector<Type, Group> open; // By the type of their elements.
+    SmallVector<Group> full;
+    for (auto sum : block.getOps<nn::SumOverOp>()) {
+      if (nn::hasShards(sum.getType(), ranks) || !isLast(sum))
+        continue;
+      Group &group = open[getElementTypeOrSelf(sum.getType())];
+      group.sums.push_back(sum);
+      group.bytes += sizeInBytes(sum.getType());
+      if (group.bytes >= kMostGrouped)
+        full.push_back(std::exchange(group, Group()));
+    }
+    for (auto &[element, group] : open)
+      full.push_back(std::move(group));
+    for (Group &group : full)
+      if (group.sums.size() > 1)
+        addTogether(group.sums);
+    sortTopologically(&block);
+  }
+
+  /// One sum of values side by side.
+  void addTogether(ArrayRef<nn::SumOverOp> sums) {
+    b.setInsertionPointAfter(sums.back());
+    SmallVector<Value> flat;
+    for (nn::SumOverOp sum : sums) {
+      auto type = cast<RankedTensorType>(sum.getType());
+      flat.push_back(nn::ReshapeOp::create(
+          b, sum.getLoc(),
+          RankedTensorType::get({type.getNumElements()}, type.getElementType()),
+          sum.getInput()));
+    }
+    Location loc = NameLoc::get(b.getStringAttr("small gradients"));
+    Value all = nn::ConcatOp::create(b, loc, flat, /*dim=*/0);
+    Value total = nn::SumOverOp::create(b, loc, all, nn::Axis::Data, ranks);
+    int64_t at = 0;
+    for (auto [each, part] : llvm::zip(sums, flat)) {
+      nn::SumOverOp sum = each;
+      Value its =
+          nn::SliceOp::create(b, sum.getLoc(), part.getType(), total,
+                              ArrayRef<int64_t>{at}, ArrayRef<int64_t>{1});
+      at += elementsOf(part);
+      Value shaped = nn::ReshapeOp::create(b, sum.getLoc(), sum.getType(), its);
+      sum.getResult().replaceAllUsesWith(shaped);
+      sum.getOperation()->erase();
     }
   }
 
@@ -219,8 +360,9 @@ private:
           !isa<FloatType>(getElementTypeOrSelf(argument.getType())) ||
           !nn::hasShards(argument.getType(), ranks))
         continue;
-      gatherBeforeReaders(argument, /*update=*/nullptr);
-      keepShard(argument, shardType(argument, elementsOf(argument)));
+      auto whole = cast<RankedTensorType>(argument.getType());
+      keepShard(argument, shardType(argument, whole.getNumElements()));
+      gatherBeforeReaders(argument, whole, /*update=*/nullptr);
     }
   }
 };
@@ -231,7 +373,7 @@ struct Shard : impl::ShardBase<Shard> {
     train::StepOp step = getOperation();
     if (auto ranks =
             step->getAttrOfType<IntegerAttr>(train::TrainDialect::kRanks))
-      Sharding(step, ranks.getInt(), level).run();
+      Sharding(step, ranks.getInt(), level, shards).run();
   }
 };
 

@@ -55,6 +55,12 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
   for (llvm::StringRef part : parts) {
     auto [name, value] = part.split('=');
     int number = -1;
+    if (name == "sums") {
+      if (value != "whole" && value != "shards")
+        return noParallel(parallel, "sums are whole or shards");
+      options.addsShards = value == "shards";
+      continue;
+    }
     if (value.getAsInteger(10, number))
       return noParallel(parallel, "'" + part.str() + "' isn't NAME=NUMBER");
     if (name == "zero") {
@@ -74,8 +80,8 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
         return Failure::unsupported("--parallel: " + name.str() +
                                     " can only be 1 yet");
     } else {
-      return noParallel(parallel,
-                        "'" + name.str() + "' is none of dp, tp, pp, zero");
+      return noParallel(parallel, "'" + name.str() +
+                                      "' is none of dp, tp, pp, zero, sums");
     }
   }
   return {};

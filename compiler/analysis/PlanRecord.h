@@ -57,7 +57,9 @@ struct PlanRecord {
   /// True if a plan was found, and not only its frontiers.
   bool isPlanned() const { return livePeakBytes.device() >= 0; }
   /// True if values may leave the device.
-  bool moves() const {
+  bool moves() const { return movedBytes[EngineKind::DeviceToHost] >= 0; }
+  /// True if engines work beside the kernels.
+  bool hasOthers() const {
     return llvm::any_of(movedBytes.of, [](int64_t b) { return b >= 0; });
   }
 

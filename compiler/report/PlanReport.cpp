@@ -149,7 +149,7 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
 /// The memory beside the device, and the moves of a step; null if nothing
 /// moves.
 static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
-  if (!plan.record.moves())
+  if (!plan.record.hasOthers())
     return nullptr;
   json::Object spaces{{"transfers", plan.transfers},
                       {"host_updates", plan.hostUpdates}};

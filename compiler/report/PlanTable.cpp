@@ -165,7 +165,7 @@ static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
 /// Prints the memory beside the device, and each engine's work in a step.
 static void tellSpaces(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
-  if (!plan.record.moves())
+  if (!plan.record.hasOthers())
     return;
   table.heading("beside the device");
   auto isUsed = [&](SpaceKind space) {

@@ -70,6 +70,7 @@ struct CompileOptions {
   /// What each rank keeps of moments and parameters: the level of
   /// passes/Shard.cpp. None: tmc's choice.
   std::optional<int64_t> shardLevel;
+  bool addsShards = false; // Over micro-batches: shards of gradients.
   /// More than one: a step for each number of ranks, ascending, in a folder of
   /// the output.
   std::vector<Mesh> meshes;

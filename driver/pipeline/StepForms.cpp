@@ -1,5 +1,6 @@
 #include "driver/pipeline/StepForms.h"
 
+#include "compiler/planning/moves/Overlap.h"
 #include "driver/pipeline/StateStep.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -154,8 +155,28 @@ struct Reference {
 };
 } // namespace
 
-/// The faster form of a step without a budget, in the program's own order.
-/// Unknown if a problem can't be stated: planning reports the reason.
+/// The plan of a problem without a budget: the program's own order or, of
+/// several ranks, the one in which kernels hide the network.
+static absl::StatusOr<Reference> planFreely(const planning::Problem &problem) {
+  if (!planning::hasNetwork(problem)) {
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (!profile.ok())
+      return profile.status();
+    return Reference{secondsOf(planning::baseCost(problem)),
+                     profile->peakBytes};
+  }
+  const planning::Problem delayed =
+      planning::inOrder(problem, planning::delayReaders(problem));
+  absl::StatusOr<planning::MovedPlan> plan =
+      planning::overlapNetwork(problem, planning::baseSolution(delayed), -1);
+  if (!plan.ok())
+    return plan.status();
+  return Reference{secondsOf(plan->makespan), plan->peakBytes[0]};
+}
+
+/// The faster form of a step without a budget. Unknown if a problem can't be
+/// stated: planning reports the reason.
 static Reference referenceOf(const StepForm &form, const StepForm &other,
                              const PlanRequest &request) {
   ScopedDiagnosticHandler silence(form.module.get().getContext(),
@@ -168,15 +189,11 @@ static Reference referenceOf(const StepForm &form, const StepForm &other,
     Expected<StepProblem> stated = stateStep(*copy, request);
     if (!stated)
       return {};
-    const planning::Problem &problem = stated->problem;
-    const double seconds = secondsOf(planning::baseCost(problem));
-    if (best.seconds >= 0 && best.seconds <= seconds)
-      continue;
-    absl::StatusOr<planning::Profile> profile =
-        planning::simulate(problem, planning::baseSolution(problem));
-    if (!profile.ok())
+    absl::StatusOr<Reference> plan = planFreely(stated->problem);
+    if (!plan.ok())
       return {};
-    best = {seconds, profile->peakBytes};
+    if (best.seconds < 0 || plan->seconds < best.seconds)
+      best = *plan;
   }
   return best;
 }

@@ -201,16 +201,16 @@ TEST(Ranks, FailTogether) {
 /// A parameter whose last shard is padded, one that is cut evenly and read in
 /// two places, and one that is too small to be cut.
 static constexpr const char *kWide = R"(func.func @forward(
-    %x: tensor<4x128xf64> {train.role = #train.role<batch>, train.name = "x"},
+    %x: tensor<20x128xf64> {train.role = #train.role<batch>, train.name = "x"},
     %w: tensor<128x129xf64> {train.role = #train.role<param>, train.name = "w"},
     %v: tensor<128x128xf64> {train.role = #train.role<param>, train.name = "v"},
     %c: tensor<129xf64> {train.role = #train.role<param>, train.name = "c"})
     -> (tensor<f64> {train.loss, train.name = "loss"}) {
-  %a = nn.matmul %x, %v : (tensor<4x128xf64>, tensor<128x128xf64>) -> tensor<4x128xf64>
-  %b = nn.matmul %a, %v : (tensor<4x128xf64>, tensor<128x128xf64>) -> tensor<4x128xf64>
-  %y = nn.matmul %b, %w bias(%c) : (tensor<4x128xf64>, tensor<128x129xf64>, tensor<129xf64>) -> tensor<4x129xf64>
-  %t = math.tanh %y : tensor<4x129xf64>
-  %loss = nn.reduce sum %t over [0, 1] : (tensor<4x129xf64>) -> tensor<f64>
+  %a = nn.matmul %x, %v : (tensor<20x128xf64>, tensor<128x128xf64>) -> tensor<20x128xf64>
+  %b = nn.matmul %a, %v : (tensor<20x128xf64>, tensor<128x128xf64>) -> tensor<20x128xf64>
+  %y = nn.matmul %b, %w bias(%c) : (tensor<20x128xf64>, tensor<128x129xf64>, tensor<129xf64>) -> tensor<20x129xf64>
+  %t = math.tanh %y : tensor<20x129xf64>
+  %loss = nn.reduce sum %t over [0, 1] : (tensor<20x129xf64>) -> tensor<f64>
   return %loss : tensor<f64>
 })";
 
@@ -226,16 +226,17 @@ static Tensor shardOf(const Tensor &whole, int64_t size, int64_t rank) {
 /// results. Returns how many arguments are shards.
 static int64_t checkShards(MLIRContext &context, const std::string &optimizer,
                            int64_t ranks, int64_t level,
-                           const std::string &split) {
-  SCOPED_TRACE(optimizer + ", level " + std::to_string(level));
+                           const std::string &split,
+                           const std::string &further = "") {
+  SCOPED_TRACE(optimizer + ", level " + std::to_string(level) + further);
   OwningOpRef<ModuleOp> whole = parse(context, kWide);
   EXPECT_TRUE(succeeded(runPipeline(
       *whole, "tmc-split{ranks=" + std::to_string(ranks) + split +
                   "},tmc-autodiff{optimizer=" + optimizer + "},canonicalize")));
   OwningOpRef<ModuleOp> cut = whole->clone();
-  EXPECT_TRUE(succeeded(
-      runPipeline(*cut, "train.step(tmc-shard{level=" + std::to_string(level) +
-                            "}),canonicalize,tmc-expand-composites")));
+  EXPECT_TRUE(succeeded(runPipeline(
+      *cut, "train.step(tmc-shard{level=" + std::to_string(level) + further +
+                "}),canonicalize,tmc-expand-composites")));
   FunctionOpInterface step = functionOf(*whole), own = functionOf(*cut);
   Random random(ranks);
   SmallVector<Tensor> inputs = randomInputs(step, random);
@@ -245,11 +246,11 @@ static int64_t checkShards(MLIRContext &context, const std::string &optimizer,
   auto partFor = [&](const Tensor &value, std::optional<unsigned> argument,
                      int64_t rank) {
     return argument && isShard(*argument)
-               ? shardOf(value,
-                         cast<RankedTensorType>(
-                             own.getArgumentTypes()[*argument])
-                             .getNumElements(),
-                         rank)
+               ? shardOf(
+                     value,
+                     cast<RankedTensorType>(own.getArgumentTypes()[*argument])
+                         .getNumElements(),
+                     rank)
                : value;
   };
   std::vector<SmallVector<Tensor>> all(ranks, inputs), mine(ranks);
@@ -282,8 +283,6 @@ TEST(Shard, KeepsTheStep) {
          {"adamw", "adamw(clip=0.01)", "sgd(momentum=0.9)", "lion"}) {
       const int64_t moments = StringRef(optimizer).starts_with("adamw") ? 2 : 1;
       for (int64_t ranks : {2, 4}) {
-        if (ranks == 4 && *split)
-          continue; // A rank has one sample.
         EXPECT_EQ(checkShards(*context, optimizer, ranks, 0, split), 0);
         EXPECT_EQ(checkShards(*context, optimizer, ranks, 1, split),
                   2 * moments);
@@ -293,6 +292,17 @@ TEST(Shard, KeepsTheStep) {
                   2 * moments + 2);
       }
     }
+}
+
+// The last of four micro-batches is smaller, and no part of the loop.
+TEST(Shard, AddsShardsOverMicroBatches) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (const char *split : {" micro-batches=2", " micro-batches=4"})
+    for (const char *optimizer : {"adamw", "adamw(clip=0.01)"})
+      for (int64_t level : {0, 2, 3})
+        EXPECT_EQ(
+            checkShards(*context, optimizer, 2, level, split, " shards=true"),
+            std::vector<int64_t>({0, 4, 4, 6})[level]);
 }
 
 // Its moments are those of rows and columns.

@@ -123,6 +123,9 @@ TEST_F(Trainer, OnlyCardsHaveAlgorithms) {
 TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(train({"--steps", "1", "--stepz", "2"}).code, 2);
   EXPECT_EQ(train({"--help"}).code, 0);
+  EXPECT_EQ(train({"--steps", "1", "--network-bandwidth", "0"})
+                .error.find("error: --network-bandwidth takes a size such as"),
+            0u);
   EXPECT_EQ(train({"--steps", "1", "--weights", *this / "none"}).code, 1);
   EXPECT_EQ(train({"--steps", "1", "--resume", *this / "none"}).code, 1);
   // No values beside the program, and nothing says where they come from.
