@@ -49,6 +49,7 @@ public:
         keepWhole(update, grad);
       else
         cut(update, grad);
+      eraseUnused(update.sum);
     }
     if (level == 3)
       cutFrozen();
@@ -66,6 +67,16 @@ private:
   OpBuilder b;
   /// This rank's shard of each sum.
   llvm::DenseMap<Operation *, Value> shards;
+
+  /// A sum of shards leaves operands of other types behind.
+  static void eraseUnused(nn::SumOverOp sum) {
+    if (!sum->use_empty())
+      return;
+    auto last = sum.getInput().getDefiningOp<arith::AddFOp>();
+    sum.erase();
+    if (last && last->use_empty())
+      last.erase();
+  }
 
   /// Updates that draw numbers count the elements of the whole parameter, and
   /// Adafactor's moments are means of its rows and columns.
@@ -113,7 +124,12 @@ private:
     auto result = dyn_cast<OpResult>(last ? last.getLhs() : whole);
     auto loop =
         result ? dyn_cast<train::MicroBatchOp>(result.getOwner()) : nullptr;
-    if (!loop || !result.hasOneUse() || !whole.hasOneUse())
+    auto isTaken = [](Operation *user) {
+      return user->hasTrait<train::UpdateRule>() ||
+             isa<train::SquareSumOp>(user);
+    };
+    if (!loop || !result.hasOneUse() || !whole.hasOneUse() ||
+        !llvm::all_of(sum->getUsers(), isTaken))
       return {};
     const unsigned index = result.getResultNumber();
     BlockArgument carried = loop.getCarried()[index];

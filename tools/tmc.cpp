@@ -324,7 +324,7 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
       return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
     options.dims[name.str()] = value;
   }
-  TMC_TRY(readMesh(devices, parallel, compile, options));
+  TMC_TRY(readMesh(devices, parallel, bool(compile), options));
   if (batch.empty())
     return {};
   int64_t count;

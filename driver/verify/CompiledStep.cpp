@@ -67,6 +67,31 @@ Expected<void> CompiledStep::write(int rank, ArrayRef<Tensor> inputs) {
   return {};
 }
 
+Expected<TensorBytes> CompiledStep::readAll(
+    int rank,
+    llvm::function_ref<Expected<TensorBytes>(const StepValues &)> read) {
+  if (libraries.size() == 1)
+    return read(valuesOf[0]);
+  std::vector<std::optional<Expected<TensorBytes>>> all(libraries.size());
+  peers.runAll([&](int each) {
+    all[each].emplace(read(valuesOf[each]));
+    return bool(*all[each]);
+  });
+  return std::move(*all[rank]);
+}
+
+Expected<TensorBytes> CompiledStep::readArgument(unsigned argument, int rank) {
+  return readAll(rank, [&](const StepValues &values) {
+    return values.readArgument(argument);
+  });
+}
+
+Expected<TensorBytes> CompiledStep::readResult(unsigned result, int rank) {
+  return readAll(rank, [&](const StepValues &values) {
+    return values.readResult(result);
+  });
+}
+
 Expected<std::vector<double>> CompiledStep::run(const RankTensors &inputs) {
   for (int rank = 0; rank < ranks(); ++rank)
     TMC_TRY(write(rank, inputs[rank]));

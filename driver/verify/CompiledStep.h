@@ -38,12 +38,20 @@ public:
 
   /// Loads the file on each rank.
   Expected<void> load(const std::string &safetensors);
+  /// The values of an argument or a result of one rank. All ranks read it: each
+  /// may keep a part.
+  Expected<TensorBytes> readArgument(unsigned argument, int rank = 0);
+  Expected<TensorBytes> readResult(unsigned result, int rank = 0);
   /// Runs one step of all ranks on these arguments. Returns their losses.
   Expected<std::vector<double>> run(const RankTensors &inputs);
 
 private:
   explicit CompiledStep(train::StepOp step)
       : step(step), meshOfRanks(meshOf(step)), peers(meshOfRanks) {}
+  /// Calls `read` with the values of each rank; returns what it says of `rank`.
+  Expected<TensorBytes>
+  readAll(int rank,
+          llvm::function_ref<Expected<TensorBytes>(const StepValues &)> read);
   Expected<void> write(int rank, llvm::ArrayRef<reference::Tensor> inputs);
 
   mutable train::StepOp step; // Ops' accessors aren't const.

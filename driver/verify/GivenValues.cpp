@@ -103,7 +103,7 @@ Expected<void> GivenValues::readWeights(train::StepOp step,
                                         CompiledStep &compiled) {
   TMC_TRY(compiled.load(weightsFile));
   for (unsigned i : compiled.values().ofModel()) {
-    auto bytes = compiled.values().readArgument(i);
+    auto bytes = compiled.readArgument(i);
     if (!bytes)
       return std::move(bytes.failure());
     give(train::argName(step, i).str(), *bytes);

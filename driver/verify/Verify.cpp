@@ -10,6 +10,7 @@
 #include "driver/verify/Arguments.h"
 #include "driver/verify/CompiledStep.h"
 #include "driver/verify/GivenValues.h"
+#include "driver/verify/WholeStep.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -245,6 +246,7 @@ private:
     if (!llvm::hasSingleElement(steps))
       return Failure::input("'" + text + "' holds no training step");
     step = *steps.begin();
+    makeWhole(step, meshOf(step).data);
 
     auto opened = CompiledStep::open(step, binary, name, options.directory,
                                      options.threads, options.seed);
@@ -399,7 +401,7 @@ private:
       auto [name, kind] = resultOf(step, i);
       if (!want.isFloat())
         continue;
-      auto bytes = compiled->values(rank).readResult(i);
+      auto bytes = compiled->readResult(i, rank);
       if (!bytes)
         return std::move(bytes.failure());
       Tensor got = Tensor::fromBytes(want.element, want.shape, bytes->data());
@@ -463,7 +465,7 @@ private:
   Expected<Deviation> compareResult(unsigned i, int rank, int64_t number,
                                     double loss, const Tensor &want) {
     auto [name, kind] = resultOf(step, i);
-    auto bytes = compiled->values(rank).readResult(i);
+    auto bytes = compiled->readResult(i, rank);
     if (!bytes)
       return std::move(bytes.failure());
     if (int64_t(bytes->size()) !=
@@ -523,7 +525,7 @@ private:
         continue;
       if (inputs.empty())
         inputs = draw(how)[rank];
-      auto got = compiled->values(rank).readArgument(i);
+      auto got = compiled->readArgument(i, rank);
       if (!got)
         return std::move(got.failure());
       std::vector<char> want(got->size());

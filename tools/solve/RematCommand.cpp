@@ -127,7 +127,7 @@ std::string describe(const Problem &problem, const Plan &plan,
     for (InstructionId i : order)
       json.value(int64_t(i));
   json.endArray();
-  json.member("recomputed_ops", recomputedExecutions(plan.solution));
+  json.member("recomputed_ops", recomputedExecutions(problem, plan.solution));
   json.member("repeated_instructions", plan.stats.repeatedInstructions);
   json.member("work", plan.stats.work);
   json.member("time_limit_hit", plan.stats.timeLimitHit);
@@ -250,7 +250,7 @@ int solveRemat(int argc, char **argv) {
             (long long)peak, (long long)options.budgetBytes,
             plan->overheadPct(),
             percent(plan->provenExtraCost(), plan->baseCost), order.c_str(),
-            (long long)recomputedExecutions(plan->solution),
+            (long long)recomputedExecutions(problem, plan->solution),
             plan->impossibleBelowBytes ? double(plan->smallestFoundBytes) /
                                              double(plan->impossibleBelowBytes)
                                        : 1.0,

@@ -11,7 +11,7 @@ func.func @sum_over_c1(%x: tensor<4xf32>) {
 // -----
 
 func.func @exchange_c1_ranks(%x: tensor<4xf32>) {
-  // expected-error @below {{exchanges -1 pieces of 'tensor<4xf32>'}}
+  // expected-error @below {{exchanges -1 pieces}}
   %0 = nn.exchange %x over dp of -1 : tensor<4xf32>
   return
 }

@@ -357,7 +357,7 @@ func.func @fetch_done_c1(%x: tensor<4xf32>) {
 // -----
 
 func.func @work_done_c1(%x: tensor<4xf32>) {
-  // expected-error @below {{ends no update that the host runs in its block}}
+  // expected-error @below {{ends no work of the host or the network in its block}}
   train.work_done %x : tensor<4xf32>
   return
 }

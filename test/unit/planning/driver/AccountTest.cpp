@@ -81,7 +81,7 @@ TEST(Account, AddsUpToTheSimulation) {
     options.effort.mostWork = 200'000;
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    recomputing += recomputedExecutions(plan->solution) > 0;
+    recomputing += recomputedExecutions(p, plan->solution) > 0;
     absl::StatusOr<Account> found = account(p, *plan);
     ASSERT_TRUE(found.ok()) << found.status();
     // One trip: every moment is a row, so the intervals are all there is.

@@ -35,7 +35,7 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
       ASSERT_GE(plan->cost, plan->baseCost + ours.provenExtraCost()) << seed;
       costlier += ours.feasible && plan->cost > ours.cost;
       ++budgets;
-      recomputing += recomputedExecutions(plan->solution) > 0;
+      recomputing += recomputedExecutions(p, plan->solution) > 0;
     }
   }
   EXPECT_GT(budgets, 30);
