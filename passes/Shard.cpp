@@ -290,9 +290,11 @@ private:
     }
   }
 
-  /// True if no later sum depends on `sum`: it is of a gradient, of squares, or
-  /// of the loss.
+  /// True if no later sum depends on `sum`: it is of a gradient or of squares.
+  /// A value that the step returns has bytes of its own.
   bool isLast(nn::SumOverOp sum) {
+    if (llvm::any_of(sum->getUsers(), llvm::IsaPred<train::ReturnOp>))
+      return false;
     SmallVector<Operation *> open{sum};
     llvm::SmallPtrSet<Operation *, 16> seen;
     while (!open.empty())
