@@ -66,11 +66,10 @@ struct ModelFlags {
                "several numbers: a step for each"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> parallel{
-      "parallel", cl::value_desc("dp=N,zero=0..3,sums=shards"),
-      cl::desc(
-          "how the ranks share the work, and what each keeps: with zero=0\n"
-          "all of parameters and moments, 1 or 2 a part of the moments,\n"
-          "3 a part of both; sums=shards of micro-batches (many.md)"),
+      "parallel", cl::value_desc("SPEC"),
+      cl::desc("what each rank does and keeps: dp=N,zero=0..3,sums=shards;\n"
+               "zero=0: all, 1 and 2: shards of the moments, 3: of\n"
+               "parameters, too (default: tmc chooses; many.md)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),

@@ -38,7 +38,7 @@ thread_local std::string lastError;
 thread_local const char *lastFault = nullptr;
 
 /// The sizes of version 1's structs; no program has smaller ones.
-constexpr uint32_t kLeastOptions = 56, kLeastPeers = 56, kLeastTensor = 104,
+constexpr uint32_t kLeastOptions = 56, kLeastPeers = 64, kLeastTensor = 104,
                    kLeastView = 160, kLeastStatistics = 88, kLeastSpace = 32;
 static_assert(TMC_ABI_VERSION == 1 && sizeof(tmc_options) >= kLeastOptions &&
               sizeof(tmc_tensor) >= kLeastTensor &&

@@ -942,11 +942,11 @@ TEST(Step, WeightsAreMatchedByNameAndShape) {
 }
 
 TEST(CInterface, ChecksTheRanksOfAProgram) {
-  const tmc_transfer call = [](void *, int32_t, void *, const void *, int64_t) {
-    return 0;
-  };
-  const tmc_peers good = {sizeof good, {1, 1, 1}, {0, 0, 0},
-                          nullptr,     call,      call};
+  const tmc_transfer call = [](void *, int32_t, void *, const void *, int64_t,
+                               int64_t) { return 0; };
+  auto share = [](void *, int32_t, int32_t, void *, int64_t) { return 0; };
+  const tmc_peers good = {sizeof good, {1, 1, 1}, {0, 0, 0}, nullptr,
+                          call,        call,      share};
   tmc_peers other = good, outside = good, silent = good, small = good;
   other.ranks[0] = 2;
   outside.place[1] = 1;
@@ -960,8 +960,8 @@ TEST(CInterface, ChecksTheRanksOfAProgram) {
               "tp=1 pp=1"},
       {outside, "tmc_peers is place 1 of 1 along tp, and the step is for dp=1 "
                 "tp=1 pp=1"},
-      {silent, "tmc_peers lacks gather or exchange"},
-      {small, "tmc_peers has 56 bytes or more, and size is 8: set it to "
+      {silent, "tmc_peers lacks gather, exchange or share"},
+      {small, "tmc_peers has 64 bytes or more, and size is 8: set it to "
               "sizeof(tmc_peers)"}};
   tmc_options options;
   tmc_options_init(&options, sizeof options);
