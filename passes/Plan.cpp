@@ -203,7 +203,8 @@ private:
             ? profile->peakByClass
             : planning::layoutPeakByClass(problem, plan.solution);
     record.costPs = plan.cost;
-    record.recomputedOps = planning::recomputedExecutions(problem, plan.solution);
+    record.recomputedOps =
+        planning::recomputedExecutions(problem, plan.solution);
     if (!quick) {
       record.smallestFoundBytes = plan.smallestFoundBytes;
       record.impossibleBelowBytes = plan.impossibleBelowBytes;

@@ -60,6 +60,10 @@ typedef struct tmc_step tmc_step;
 typedef int (*tmc_transfer)(void *context, int32_t axis, void *to,
                             const void *from, int64_t bytes, int64_t total);
 
+/* The `bytes` bytes of rank `from` go to all ranks. */
+typedef int (*tmc_share)(void *context, int32_t axis, int32_t from, void *data,
+                         int64_t bytes);
+
 /* The ranks of a step of tmc compile --devices, as the program connects them.
  * Each rank runs its own step, and all of a group make the same calls in one
  * order. A step makes one call at a time, from any thread. */
@@ -75,10 +79,9 @@ typedef struct tmc_peers {
    * lie `bytes` bytes apart. `from` has `total` bytes: the last pieces may be
    * shorter, or empty. */
   tmc_transfer exchange;
-  /* The `bytes` bytes of rank `from` go to all ranks, between two steps: for
-   * reads of tensors of which each rank keeps a part. All ranks read them. */
-  int (*share)(void *context, int32_t axis, int32_t from, void *data,
-               int64_t bytes);
+  /* Between two steps: for reads of tensors of which each rank keeps a part.
+   * All ranks read them. */
+  tmc_share share;
 } tmc_peers;
 
 typedef struct tmc_options {

@@ -503,8 +503,8 @@ private:
     return found;
   }
 
-  /// The number of events that order the engines, and the file's directory; "" if
-  /// compute works alone.
+  /// The number of events that order the engines, and the file's directory; ""
+  /// if compute works alone.
   std::string besideDevice() {
     bool isThere = false;
     for (const SpaceInfo &space : kSpaces)

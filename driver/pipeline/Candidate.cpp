@@ -233,7 +233,8 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
   const CompileOptions &options = candidate.options;
   const Target &device = candidate.forward.device;
   auto build = [&](OpPassManager &pm) {
-    pm.addNestedPass<train::StepOp>(createShard({form.shardLevel, options.addsShards}));
+    pm.addNestedPass<train::StepOp>(
+        createShard({form.shardLevel, options.addsShards}));
     // No CSE from here on: it would merge statistics recomputed in a norm's
     // gradient with those of its forward pass, and keep them alive.
     pm.addPass(createExpandComposites());

@@ -686,7 +686,7 @@ Status sampleValues(const Step &step, uint64_t &sum) {
       return s;
     all.add(digits.data(), int64_t(digits.size()));
   }
-  const uint64_t shards = step.samplesOfShards();
+  const uint64_t shards = step.homes().samples();
   all.add(&shards, sizeof shards);
   sum = all.get();
   return Status::ok();

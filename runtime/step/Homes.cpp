@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace tmc {
 
 /// All bits set: a NaN in every float type, minus one in every integer type.
 static constexpr int kPoison = 0xff;
+/// Written at a time.
+static constexpr int64_t kZeroBytes = 1 << 20;
 /// Of each piece that is written.
 static constexpr int64_t kSampleBytes = 1024;
 
@@ -49,6 +52,18 @@ Status Homes::writeHeld(const TensorInfo &tensor, int64_t first,
   case SpaceKind::File:
     return file_->writePart(at, from, bytes);
   }
+  return Status::ok();
+}
+
+Status Homes::clearShard(const TensorInfo &tensor) const {
+  const std::vector<char> zeros(static_cast<size_t>(kZeroBytes));
+  const int64_t size = tensor.shard * sizeOf(tensor.type);
+  const int64_t begin = placeOf(device_) * size;
+  for (int64_t at = 0; at < size; at += kZeroBytes)
+    if (Status s = writeHeld(tensor, begin + at, zeros.data(),
+                             std::min(kZeroBytes, size - at));
+        !s)
+      return s;
   return Status::ok();
 }
 

@@ -37,6 +37,8 @@ public:
   Status read(const TensorInfo &tensor, int64_t first, void *to,
               int64_t bytes) const;
 
+  uint64_t samples() const { return samples_ ? samples_->load() : 0; }
+
   /// False on the ranks for which another one writes files.
   bool writesFiles() const;
 
@@ -52,6 +54,9 @@ public:
                    int64_t bytes) const;
   Status readHeld(const TensorInfo &tensor, int64_t first, void *to,
                   int64_t bytes) const;
+  /// Writes zeros to all of a shard, of which `tensor` is the first: nothing
+  /// else writes its padding.
+  Status clearShard(const TensorInfo &tensor) const;
   /// The bytes of a tensor that this rank's arena holds: [first, second).
   std::pair<int64_t, int64_t> heldBytes(const TensorInfo &tensor) const;
 

@@ -8,9 +8,11 @@
 #include "runtime/step/Values.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <sys/stat.h>
 #include <utility>
 
 namespace tmc {
@@ -135,6 +137,20 @@ private:
   LaunchObserver *next_;
 };
 
+/// Ranks of one host have a folder each in `directory`: "dp-1".
+static Status makeOwnFolder(const Peers &peers, std::string &directory) {
+  std::string name;
+  for (const Axis axis : {Axis::Data, Axis::Tensor, Axis::Pipeline})
+    if (peers.size(axis) > 1)
+      name += (name.empty() ? "" : "-") + std::string(nameOf(axis)) + "-" +
+              std::to_string(peers.place(axis));
+  directory += "/" + name;
+  if (mkdir(directory.c_str(), 0777) && errno != EEXIST)
+    return {Code::World,
+            "can't make '" + directory + "': " + std::strerror(errno)};
+  return Status::ok();
+}
+
 /// Makes the arena of a space: memory of the device or the host, or `file`.
 static Status createArena(const StepProgram &program,
                           const StepOptions &options, SpaceKind space,
@@ -147,12 +163,14 @@ static Status createArena(const StepProgram &program,
   case SpaceKind::File:
     break;
   }
-  const std::string directory = options.nvmeDirectory.empty()
-                                    ? program.fileDirectory
-                                    : options.nvmeDirectory;
+  std::string directory = options.nvmeDirectory.empty() ? program.fileDirectory
+                                                        : options.nvmeDirectory;
   if (directory.empty())
     return {Code::Usage, "the step keeps " + std::to_string(bytes) +
                              " bytes in a file: give --nvme DIR"};
+  if (device.peers)
+    if (Status s = makeOwnFolder(*device.peers, directory); !s)
+      return s;
   return SwapFile::create(directory, bytes, options.file, file);
 }
 

@@ -152,8 +152,6 @@ public:
   Homes homes() const {
     return Homes(*device_, file_.get(), &samplesOfShards_);
   }
-  /// Samples of what was written to tensors in shards (Homes.h).
-  uint64_t samplesOfShards() const { return samplesOfShards_; }
 
 private:
   friend Status evaluate(Step &step, double &loss);

@@ -231,6 +231,9 @@ std::string listNames(const std::vector<std::string> &names) {
 Status startStates(const StepProgram &program, const Homes &homes) {
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
+    if (info.shard && info.shardFrom == 0)
+      if (Status s = homes.clearShard(info); !s)
+        return s;
     if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
       if (Status s = fill(program, homes, info, 0); !s)
         return s;

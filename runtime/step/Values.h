@@ -87,7 +87,8 @@ Status eachFilePiece(const SafetensorsFile &file, const SafeTensor &tensor,
   return Status::ok();
 }
 
-/// Fills states whose initial value is a number, before any values are given.
+/// Fills states whose initial value is a number, and shards with zeros, before
+/// any values are given.
 Status startStates(const StepProgram &program, const Homes &homes);
 
 /// Fills states and moments as a fresh run starts with them: the first values

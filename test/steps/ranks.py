@@ -40,6 +40,7 @@ GPT2 = "test/models/gpt2-tiny-dropout.onnx"
 MPIRUN = shutil.which("mpirun")
 OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"] if MPIRUN and "Open MPI" in trained.run([MPIRUN, "--version"])[1] else []
 HELD_SECONDS = 0.05  # In which the network moves each gradient once.
+HOST_BUDGET = "64KiB"  # Less than leaves the device.
 PRESSED = 0.02  # Of what all would take beyond the least, how much plans get.
 # Name: the step; numbers of ranks; whether several plans and libraries are compared.
 CASES = {
@@ -47,6 +48,8 @@ CASES = {
     "gpt2-tiny, micro-batches, 8 bits": (
         dict(graph=GPT2, options=["--batch=8", "--dim=sequence=32", "--micro-batches=2"], inputs={}, bounds=CODES,
              optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), [2], True),
+    "gpt2-tiny, micro-batches that add shards": (
+        dict(graph=GPT2, options=["--batch=8", "--dim=sequence=32", "--micro-batches=2", "--parallel=sums=shards"], inputs={}), [2], False),
     # Steps 1 and 6 overflow and are skipped.
     "gpt2-tiny, fp16": (
         dict(graph=GPT2, inputs={}, bounds=FP16,
@@ -218,7 +221,8 @@ class RanksCase(Case):
             tally.test(f"{name}: the bits of zero={level}", fault)
         pressed = small_budget(self.plan(step))
         for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]), (
-                "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]):
+                "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]), (
+                "of shards in a file", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}", f"--host-budget={HOST_BUDGET}", f"--nvme={self.directory}"]):
             directory, fault = self.compile(f"{ranks} ranks {words}", f"--devices={ranks}", *flags)
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)

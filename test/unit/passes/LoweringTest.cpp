@@ -300,21 +300,12 @@ TEST(Lowering, ChangesNoBit) {
   // pieces of 4,096 numbers at least (test/steps). No random graph has
   // frozen parameters of 4,096 numbers: steps with those have the same bits
   // under all plans (test/steps).
-  const std::set<std::string> expanded = {"train.adamw4bit",
-                                          "nn.exchange",
-                                          "nn.shard_of",
-                                          "nn.layer_norm",
-                                          "nn.layer_norm_grad",
-                                          "nn.rms_norm",
-                                          "nn.rms_norm_grad",
-                                          "nn.softmax",
-                                          "nn.softmax_grad",
-                                          "nn.gelu",
-                                          "nn.gelu_grad",
-                                          "nn.quantize_blocks",
-                                          "nn.dequantize",
-                                          "nn.matmul_codes",
-                                          "nn.packed_attention_grad"};
+  const std::set<std::string> expanded = {
+      "train.adamw4bit",  "nn.exchange",        "nn.shard_of",
+      "nn.layer_norm",    "nn.layer_norm_grad", "nn.rms_norm",
+      "nn.rms_norm_grad", "nn.softmax",         "nn.softmax_grad",
+      "nn.gelu",          "nn.gelu_grad",       "nn.quantize_blocks",
+      "nn.dequantize",    "nn.matmul_codes",    "nn.packed_attention_grad"};
   for (RegisteredOperationName op : context->getRegisteredOperations())
     if (op.hasInterface<KernelOpInterface>() &&
         !expanded.count(op.getStringRef().str())) {

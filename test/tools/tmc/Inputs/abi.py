@@ -207,8 +207,8 @@ dynamic = run("readelf", "-dW", path("step", "libstep.so"))
 assert "SYMBOLIC" in dynamic and "[libstep.so]" in dynamic, dynamic
 
 # Each struct with one more field, as a header to come has it.
-later = re.sub(r"(typedef struct \w+ \{.*?)(\} \w+;)", r"\1  int64_t later;\n\2", frozen, flags=re.S)
-assert later.count("later;") == 5 and not broken(old, shape("later", later))
+later = re.sub(r"(typedef struct \w+ \{.*?)(\} \w+;)", r"\1  int64_t later;\n\2", today, flags=re.S)
+assert later.count("later;") == 6 and not broken(old, shape("later", later))
 assert program(frozen, "as-it-was") == program(later, "to-come", "-DLATER")
 print("programs: as it was, later, of another size")
 
