@@ -40,7 +40,6 @@ GPT2 = "test/models/gpt2-tiny-dropout.onnx"
 MPIRUN = shutil.which("mpirun")
 OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"] if MPIRUN and "Open MPI" in trained.run([MPIRUN, "--version"])[1] else []
 HELD_SECONDS = 0.05  # In which the network moves each gradient once.
-HOST_BUDGET = "64KiB"  # Less than leaves the device.
 PRESSED = 0.02  # Of what all would take beyond the least, how much plans get.
 # Name: the step; numbers of ranks; whether several plans and libraries are compared.
 CASES = {
@@ -221,8 +220,7 @@ class RanksCase(Case):
             tally.test(f"{name}: the bits of zero={level}", fault)
         pressed = small_budget(self.plan(step))
         for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]), (
-                "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]), (
-                "of shards in a file", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}", f"--host-budget={HOST_BUDGET}", f"--nvme={self.directory}"]):
+                "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]):
             directory, fault = self.compile(f"{ranks} ranks {words}", f"--devices={ranks}", *flags)
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
@@ -241,6 +239,23 @@ class RanksCase(Case):
         if not fault and quickest < least:
             fault = f"a step takes {quickest} s, and its bytes {least} s"
         tally.test(f"{name}: the bits on a slow network", fault, f"{quickest:.3f} s a step")
+
+
+class InFile(Case):
+    """Shards that are at home in a file of each rank."""
+
+    def check(self, tally):
+        step, fault = self.compile("2 ranks", "--devices=2")
+        moved, other = ("", fault) if fault else self.compile(
+            "2 ranks with a file", "--parallel=dp=2,zero=3", "--offload=all", "--budget=1100KiB", "--host-budget=100KiB", f"--nvme={self.directory}")
+        if other:
+            return tally.test("shards in a file", other)
+        there = libraries(step)
+        if not there:
+            return tally.skip("shards in a file: there is neither mpirun nor Gloo")
+        fault = "" if self.plan(moved)["spaces"]["file"]["arena_bytes"] > 0 else "nothing is in the file"
+        first = RankRun(there[0], 2, step, "all", self.data, steps=TEN)
+        tally.test("shards in a file: the bits", fault or RankRun(there[0], 2, moved, "all", self.data, steps=TEN).difference(first))
 
 
 class Faults(Case):
@@ -486,6 +501,8 @@ def add_options(parser):
 
 def cases(options, scratch):
     made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
+    made.append(InFile("shards in a file", dict(graph="test/models/gpt2-tiny.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={},
+                                                optimizer="adamw"), options, scratch))
     made.append(Faults("faults", CASES["mlp-small"][0], options, scratch))
     made.append(Meshes("meshes", CASES["mlp-small"][0], options, scratch))
     made.append(Kills("kills", CASES["mlp-small"][0], options, scratch))
