@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 
+#include "compiler/analysis/Storage.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/Ranks.h"
 #include "dialects/train/Train.h"
@@ -26,7 +27,7 @@ int64_t elementsOf(Value value) {
 /// An update of a parameter that is large enough to be cut.
 struct CutUpdate {
   Operation *op;
-  nn::SumOverOp sum; // Of its gradient.
+  nn::SumOverOp sum; // Its gradient's, over all ranks.
 };
 
 class Sharding {
@@ -120,7 +121,7 @@ private:
   /// and the loop carries the sum of the shards. Null: no loop carries it.
   Value sumOfShards(nn::SumOverOp sum) {
     Value whole = sum.getInput();
-    auto last = whole.getDefiningOp<arith::AddFOp>(); // Of the smaller piece.
+    auto last = whole.getDefiningOp<arith::AddFOp>(); // Adds the smaller piece.
     auto result = dyn_cast<OpResult>(last ? last.getLhs() : whole);
     auto loop =
         result ? dyn_cast<train::MicroBatchOp>(result.getOwner()) : nullptr;
@@ -293,23 +294,26 @@ private:
   /// True if no later sum depends on `sum`: it is of a gradient or of squares.
   /// A value that the step returns has bytes of its own.
   bool isLast(nn::SumOverOp sum) {
-    if (llvm::any_of(sum->getUsers(), llvm::IsaPred<train::ReturnOp>))
-      return false;
     SmallVector<Operation *> open{sum};
     llvm::SmallPtrSet<Operation *, 16> seen;
-    while (!open.empty())
-      for (Operation *user : open.pop_back_val()->getUsers()) {
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val();
+      for (Operation *user : op->getUsers()) {
+        if (isa<train::ReturnOp>(user) && (op == sum || isView(op)))
+          return false;
         Operation *here = block.findAncestorOpInBlock(*user);
         if (!seen.insert(here).second)
           continue;
-        bool sums = false;
-        here->walk([&](Operation *inner) {
-          sums |= isa<nn::SumOverOp, nn::ExchangeOp>(inner);
+        WalkResult sums = here->walk([](Operation *inner) {
+          return isa<nn::SumOverOp, nn::ExchangeOp>(inner)
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
         });
-        if (sums)
+        if (sums.wasInterrupted())
           return false;
         open.push_back(here);
       }
+    }
     return true;
   }
 

@@ -6,7 +6,7 @@
 
 using namespace tmc;
 
-/// Of `zero`.
+/// The largest value of `zero`.
 static constexpr int64_t kMostLevel = 3;
 /// Steps in one directory.
 static constexpr size_t kMostMeshes = 8;

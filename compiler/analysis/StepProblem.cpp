@@ -3,8 +3,10 @@
 #include "compiler/analysis/KernelObject.h"
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/FusedSlice.h"
+#include "dialects/nn/NN.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -102,13 +104,21 @@ std::string valueName(OpResult result) {
   return name;
 }
 
+/// The axis of the mesh along which an op of the network moves bytes.
+std::string axisOf(Operation *op) {
+  nn::Axis axis =
+      TypeSwitch<Operation *, nn::Axis>(op).Case<nn::ExchangeOp, nn::GatherOp>(
+          [](auto moves) { return moves.getAxis(); });
+  return nn::stringifyAxis(axis).str();
+}
+
 /// The engine of an op; adds it to the problem if it is the first.
 planning::EngineId engineOf(planning::Problem &problem, Operation *op) {
   const EngineKind kind = train::engineOf(op);
   if (kind == EngineKind::Compute)
     return 0;
   if (kind == EngineKind::Network)
-    return problem.networkNamed("dp");
+    return problem.networkNamed(axisOf(op));
   return problem.engineBetween(planning::SpaceId(infoOf(kind).reads),
                                planning::SpaceId(infoOf(kind).writes));
 }

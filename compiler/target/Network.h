@@ -31,13 +31,13 @@
 namespace tmc {
 
 struct NetworkLevel {
-  /// Of a level that joins as many ranks as there are.
+  /// The level joins as many ranks as there are.
   static constexpr int64_t kAnyRanks = -1;
 
   std::string name;
   /// At most so many ranks, or groups of the level inside this one; at least 2.
   int64_t ranks = kAnyRanks;
-  Channel channel; // Of one rank, in one direction.
+  Channel channel; // One rank's, in one direction.
 };
 
 /// Inner levels first; never empty. The outermost level joins any number.
@@ -53,7 +53,7 @@ std::vector<int64_t> ranksByLevel(const NetworkLevels &network, int64_t ranks);
 double secondsOver(const NetworkLevels &network, double bytes,
                    const std::vector<int64_t> &ranks);
 
-/// How a card is joined to others. The rates are in Network.cpp.
+/// The way in which a card is joined to others. The rates are in Network.cpp.
 enum class Fabric : uint8_t {
   Nvlink5,  // HGX B200
   Nvlink4,  // HGX H100 and H200

@@ -33,7 +33,7 @@ struct Card {
   int64_t processors; // Multiprocessors.
   HostMachine host;
   int64_t hostGibibytes;
-  Fabric fabric; // Of several such cards.
+  Fabric fabric; // Joins several such cards.
 
   double teraflops(ProductType type) const {
     switch (type) {

@@ -20,7 +20,7 @@
 // An operand or result that isn't named there is whole in each piece.
 //
 // A cut consists of `units` equal units, which can't be divided further. A
-// piece has one or more adjacent units, and pieces needn't be equal. So each
+// piece has one or more adjacent units, and pieces may differ in size. So each
 // dimension that is cut is a multiple of `units`, and a piece of u units has
 // u / units of it. With 12 heads of q and 4 of k and v, a unit is three heads
 // of q and one of k and of v. Tensor parallelism over 2 ranks gives each rank 2
@@ -54,7 +54,7 @@
 
 namespace tmc {
 
-/// How the results of pieces form a result of the whole.
+/// The way in which the results of pieces form a result of the whole.
 struct Rejoin {
   enum Kind {
     Whole,  ///< Each piece gives the whole result.

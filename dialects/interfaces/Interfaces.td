@@ -50,7 +50,7 @@ def NotDifferentiable : NativeOpTrait<"NotDifferentiable"> {
 def CutOpInterface : OpInterface<"CutOpInterface"> {
   let cppNamespace = "::tmc";
   let description = [{
-    How an op may be cut into pieces. A piece is the op with the same attributes
+    The ways in which an op may be cut into pieces. A piece is the op with the same attributes
     and smaller types. A cut says which dimension of each operand is cut, how the
     results of the pieces make up those of the whole, and how many units there
     are to deal out (Cuts.h). It is tested:

@@ -144,7 +144,7 @@ static void addScoreCut(OpCuts &cuts, OpTy op, int64_t dim) {
   constexpr int64_t whole = OpCut::kWhole, batch = 0, queries = 2;
   const int64_t ofQ = dim == batch ? 0 : dim == queries ? 1 : 2;
   const int64_t ofK = dim == queries ? whole : ofQ;
-  auto onScores = [&](Value x) { // Of a mask or bias, which may be broadcast.
+  auto onScores = [&](Value x) { // A mask or bias may be broadcast.
     return tensorType(x).getDimSize(dim) == 1 ? whole : dim;
   };
   auto onBatch = [&](Value x) {

@@ -23,7 +23,7 @@ constexpr int64_t kShardUnit = 4096;
 /// The elements of each rank's shard of a value of `elements`, padding
 /// included.
 int64_t shardElements(int64_t elements, int64_t ranks);
-/// Whether a tensor is large enough to be cut in shards.
+/// True if a tensor is large enough to be cut in shards.
 bool hasShards(mlir::Type tensor, int64_t ranks);
 
 } // namespace tmc::nn

@@ -67,7 +67,7 @@ struct CompileOptions {
   std::string algorithms; // A file of measured algorithms; empty: none.
   std::optional<int64_t> batch;
   Mesh mesh; // The ranks of a step for several devices.
-  /// What each rank keeps of moments and parameters: the level of
+  /// The moments and parameters that each rank keeps as shards: the level of
   /// passes/Shard.cpp. None: tmc's choice.
   std::optional<int64_t> shardLevel;
   bool addsShards = false; // Over micro-batches: shards of gradients.

@@ -90,7 +90,7 @@ void removeAbandoned(const Folder &directory) {
 
 std::string strangerIn(const Folder &directory);
 
-/// Whether `name` is the folder of a step for some number of ranks, or was to
+/// True if `name` is the folder of a step for some number of ranks, or was to
 /// be one.
 bool isMeshFolder(const Folder &directory, const std::string &name) {
   StringRef number(name);

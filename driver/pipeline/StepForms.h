@@ -43,7 +43,7 @@ struct StepForm {
   mlir::OwningOpRef<mlir::ModuleOp> module; // Null: there is no such form.
   std::string shaped;                       // Its text before it is planned.
   NarrowCopies copies = NarrowCopies::Cast; // Its setting: Kept or Cast.
-  int64_t shardLevel = 2;                   // Of several ranks: Shard.cpp.
+  int64_t shardLevel = 2;                   // For several ranks: Shard.cpp.
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.

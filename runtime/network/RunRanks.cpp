@@ -144,7 +144,7 @@ private:
   World world_;
   int groups_[3] = {};
   int64_t step_ = 0, entry_ = 0;
-  int64_t call_ = 0;          // Of the network's thread.
+  int64_t call_ = 0;          // The entry at which the network's thread is.
   double networkSeconds_ = 0; // That compute waited.
   bool isInStep_ = false;
 };

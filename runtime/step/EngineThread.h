@@ -100,7 +100,7 @@ struct EngineContext {
   PerSpace<char *> arenas; // null: a space without addresses
   SwapFile *file = nullptr;
   PerEngine<Stream *> streams;      // of engines that run kernels
-  Peers *peers = nullptr;           // told of each call on the network
+  Peers *peers = nullptr;           // hears of each call on the network
   double linkBytesPerSecond = 0;    // of copies; 0: no limit
   WorkObserver *observer = nullptr; // changed only while all are idle
   QueueFault fault;

@@ -14,7 +14,7 @@ namespace tmc {
 static constexpr int kPoison = 0xff;
 /// Written at a time.
 static constexpr int64_t kZeroBytes = 1 << 20;
-/// Of each piece that is written.
+/// Sampled from each piece that is written.
 static constexpr int64_t kSampleBytes = 1024;
 
 static int64_t placeOf(const Device &device) {

@@ -30,7 +30,7 @@ public:
   /// Moves `bytes` bytes of a tensor from byte `first` on. Any number of
   /// threads may call for different pieces of tensors that aren't in a file.
   ///
-  /// Of a tensor in shards a write keeps what belongs to this rank's. A read is
+  /// A write to a tensor in shards keeps the bytes of this rank's. A read is
   /// of all ranks: each calls for the same pieces, in one order, by one thread.
   Status write(const TensorInfo &tensor, int64_t first, const void *from,
                int64_t bytes) const;

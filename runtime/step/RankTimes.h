@@ -35,7 +35,7 @@ public:
   /// the first step, unless it is the only one.
   void add(const std::vector<RankStep> &ranks);
 
-  /// Of the last step: the rank with the longest own time; -1: there was none.
+  /// In the last step: the rank with the longest own time; -1: there was none.
   int slowest() const { return slowest_; }
   double slowestSeconds() const { return slowestSeconds_; }
 

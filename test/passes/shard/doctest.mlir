@@ -57,3 +57,22 @@ train.step @step(
   %norm, %clip = train.grad_norm %s, %r {max_norm = 0.0 : f64} : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
   train.return %p, %q, %d, %e, %norm : tensor<128x128xf32>, tensor<128x128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<f32>
 }
+
+// A sum that the step returns keeps bytes of its own, and so does one of which
+// it returns a view. The third has no other to ride with.
+
+// MOMENTS-LABEL: train.step @returned(
+//   MOMENTS-NOT:   nn.concat
+//       MOMENTS:   train.return
+train.step @returned(%x: tensor<2xf32> {train.name = "x", train.role = #train.role<batch>},
+                     %y: tensor<2xf32> {train.name = "y", train.role = #train.role<batch>},
+                     %z: tensor<2xf32> {train.name = "z", train.role = #train.role<batch>})
+    -> (tensor<2xf32> {train.name = "a"}, tensor<1x2xf32> {train.name = "b"}, tensor<2xf32> {train.name = "c"})
+    attributes {train.ranks = 2 : i64} {
+  %a = nn.sum_over %x over dp of 2 : tensor<2xf32>
+  %s = nn.sum_over %y over dp of 2 : tensor<2xf32>
+  %b = nn.reshape %s : (tensor<2xf32>) -> tensor<1x2xf32>
+  %t = nn.sum_over %z over dp of 2 : tensor<2xf32>
+  %c = math.tanh %t : tensor<2xf32>
+  train.return %a, %b, %c : tensor<2xf32>, tensor<1x2xf32>, tensor<2xf32>
+}
