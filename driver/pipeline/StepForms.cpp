@@ -1,5 +1,6 @@
 #include "driver/pipeline/StepForms.h"
 
+#include "compiler/planning/moves/DelayReaders.h"
 #include "compiler/planning/moves/Overlap.h"
 #include "driver/pipeline/StateStep.h"
 

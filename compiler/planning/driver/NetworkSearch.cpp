@@ -2,6 +2,7 @@
 
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/driver/OfferPlan.h"
+#include "compiler/planning/moves/DelayReaders.h"
 #include "compiler/planning/moves/NetworkProjection.h"
 #include "compiler/planning/moves/Overlap.h"
 #include "compiler/planning/search/Order.h"

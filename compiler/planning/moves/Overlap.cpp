@@ -276,108 +276,11 @@ private:
   std::vector<int64_t> room, times; // Per place.
 };
 
-/// Kernels of one segment that wait for networks.
-class Delay {
-public:
-  Delay(const Problem &problem, const Segment &segment)
-      : problem(problem), segment(segment), madeAt(problem.values.size(), -1),
-        idle(problem.engines.size(), 0) {}
-
-  std::vector<InstructionId> run() {
-    for (InstructionId i : segment.instructions) {
-      const Recipe &r = recipeOf(i);
-      while (!waiting.empty() && waiting.front().ends <= now)
-        release(1);
-      for (size_t w = waiting.size(); w-- > 0;)
-        if (needs(r, recipeOf(waiting[w].instruction))) {
-          release(w + 1);
-          break;
-        }
-      int64_t ends = -1;
-      for (ValueId v : r.reads)
-        ends = std::max(ends, madeAt[v]);
-      if (r.engine == 0 && ends > now) {
-        waiting.push_back({i, ends});
-        for (ValueId v : r.reads) // Later readers don't wait.
-          madeAt[v] = -1;
-      } else {
-        add(i);
-      }
-    }
-    release(waiting.size());
-    return std::move(order);
-  }
-
-private:
-  struct Waiting {
-    InstructionId instruction;
-    int64_t ends; // When the network is done.
-  };
-  const Recipe &recipeOf(InstructionId i) const {
-    return problem.recipes[problem.instructions[i].recipes.front()];
-  }
-  /// True if `r` stands behind `waits`: it reads a result, or an operand that
-  /// `waits` takes, or changes what `waits` reads or makes.
-  bool needs(const Recipe &r, const Recipe &waits) const {
-    auto isOf = [&](ValueId v, const std::vector<ValueId> &list) {
-      return std::any_of(list.begin(), list.end(), [&](ValueId other) {
-        return problem.contentOf(other) == problem.contentOf(v);
-      });
-    };
-    auto isChanged = [&](const Recipe &by, const Recipe &of) {
-      for (const Overwrite &o : by.overwrites)
-        if (o.must && isOf(o.read, of.reads))
-          return true;
-      return std::any_of(by.writes.begin(), by.writes.end(), [&](ValueId w) {
-        const ValueId old = problem.values[w].updates;
-        return old != kNone && isOf(old, of.reads);
-      });
-    };
-    return std::any_of(r.reads.begin(), r.reads.end(),
-                       [&](ValueId v) { return isOf(v, waits.writes); }) ||
-           isChanged(r, waits) || isChanged(waits, r);
-  }
-  void add(InstructionId i) {
-    const Recipe &r = recipeOf(i);
-    order.push_back(i);
-    if (r.engine == 0) {
-      now += r.cost;
-    } else if (problem.isOnNetwork(r)) {
-      int64_t &ends = idle[size_t(r.engine)];
-      ends = std::max(ends, now) + r.cost;
-      for (ValueId w : r.writes)
-        madeAt[w] = ends;
-    }
-  }
-  /// The first `count` of those that wait.
-  void release(size_t count) {
-    const std::vector<Waiting> first(waiting.begin(),
-                                     waiting.begin() + ptrdiff_t(count));
-    waiting.erase(waiting.begin(), waiting.begin() + ptrdiff_t(count));
-    for (const Waiting &w : first)
-      add(w.instruction);
-  }
-
-  const Problem &problem;
-  const Segment &segment;
-  std::vector<int64_t> madeAt, idle; // Per value and engine: times.
-  std::vector<Waiting> waiting;
-  std::vector<InstructionId> order;
-  int64_t now = 0; // Compute's time.
-};
-
 MovedPlan planOf(Solution solution, const Profile &profile) {
   return {std::move(solution), profile.makespan, profile.spacePeakBytes};
 }
 
 } // namespace
-
-Orders tmc::planning::delayReaders(const Problem &problem) {
-  Orders orders;
-  for (const Segment &segment : problem.segments)
-    orders.push_back(Delay(problem, segment).run());
-  return orders;
-}
 
 absl::StatusOr<MovedPlan>
 tmc::planning::overlapNetwork(const Problem &problem, const Solution &solution,

@@ -20,11 +20,8 @@
 // of the list in which networks take none.
 //
 // A kernel that reads what an exchange makes often stands right behind it, so
-// nothing hides the wait. `delayReaders` puts such kernels later in the order,
-// before the plan is made:
-//
-//     program    b2 exch2 sum2 b1 exch1 sum1 b0 update2 update1
-//     delayed    b2 exch2 b1 exch1 sum2 b0 sum1 update2 update1
+// nothing hides the wait. `delayReaders` (DelayReaders.h) puts such kernels
+// later in the order, before the plan is made.
 
 #ifndef TMC_COMPILER_PLANNING_MOVES_OVERLAP_H
 #define TMC_COMPILER_PLANNING_MOVES_OVERLAP_H
@@ -32,11 +29,6 @@
 #include "compiler/planning/moves/Moves.h"
 
 namespace tmc::planning {
-
-/// The program's order with each kernel that is the first to read a result of a
-/// network behind the kernels that hide that work: until the work ends, or an
-/// instruction needs the kernel's results or changes its operands.
-Orders delayReaders(const Problem &problem);
 
 /// `solution` with each Done of a network right after its Start; the device's
 /// live bytes stay within `liveBytes` (-1: no limit) where they are. The faster
