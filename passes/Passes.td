@@ -699,7 +699,9 @@ def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
     - 0: each rank gathers the gradient and updates the whole.
     - 1, 2: a rank keeps its shard of the moments, updates its shard of the
       parameter, and all gather the new one.
-    - 3: a rank keeps its shard of the parameter, too, which readers gather.
+    - 3: a rank keeps its shard of the parameter, too, which readers gather. The
+      first parameters that the step reads, `whole` of them, stay whole as at
+      level 2: nothing hides their gathers.
 
     Sums of small values that nothing else waits for become one, of the values
     side by side.
@@ -738,6 +740,8 @@ def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
   let options = [
     Option<"level", "level", "int64_t", /*default=*/"2",
            "0: nothing is cut; 1, 2: moments; 3: parameters, too">,
+    Option<"whole", "whole", "int64_t", /*default=*/"0",
+           "At level 3, the number of first-read parameters that stay whole">,
     Option<"shards", "shards", "bool", /*default=*/"false",
            "Micro-batches add up shards of gradients, exchanged in each trip">,
   ];

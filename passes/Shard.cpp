@@ -32,9 +32,10 @@ struct CutUpdate {
 
 class Sharding {
 public:
-  Sharding(train::StepOp step, int64_t ranks, int64_t level, bool addsShards)
+  Sharding(train::StepOp step, int64_t ranks, int64_t level,
+           int64_t wholeParams, bool addsShards)
       : step(step), block(step.getBody().front()), ranks(ranks), level(level),
-        addsShards(addsShards), b(step) {}
+        wholeParams(wholeParams), addsShards(addsShards), b(step) {}
 
   void run() {
     SmallVector<CutUpdate> updates;
@@ -43,6 +44,8 @@ public:
         if (auto sum = op.getOperand(1).getDefiningOp<nn::SumOverOp>();
             sum && mayBeCut(&op))
           updates.push_back({&op, sum});
+    if (level == 3)
+      chooseShards(updates);
     for (CutUpdate update : updates) {
       Value grad = shardOf(update.sum);
       shareSquares(update.sum, grad);
@@ -52,8 +55,7 @@ public:
         cut(update, grad);
       eraseUnused(update.sum);
     }
-    if (level == 3)
-      cutFrozen();
+    cutFrozen();
     groupSmallSums();
     step.setFunctionType(
         FunctionType::get(step.getContext(), block.getArgumentTypes(),
@@ -63,11 +65,45 @@ public:
 private:
   train::StepOp step;
   Block &block;
-  const int64_t ranks, level;
+  const int64_t ranks, level, wholeParams;
   const bool addsShards;
   OpBuilder b;
+  /// Parameters of which the rank keeps its shard.
+  llvm::DenseSet<Value> cutParams;
   /// This rank's shard of each sum.
   llvm::DenseMap<Operation *, Value> shards;
+
+  /// Chooses the parameters that are kept as shards: all that can be, but the
+  /// first ones that the step reads.
+  void chooseShards(ArrayRef<CutUpdate> updates) {
+    struct Param {
+      BlockArgument value;
+      Operation *update; // Null: it is frozen.
+    };
+    SmallVector<Param> params;
+    for (CutUpdate update : updates)
+      params.push_back(
+          {cast<BlockArgument>(update.op->getOperand(0)), update.op});
+    for (BlockArgument argument : block.getArguments())
+      if (isFrozen(argument))
+        params.push_back({argument, nullptr});
+    llvm::DenseMap<Operation *, int64_t> places;
+    for (Operation &op : block)
+      places[&op] = int64_t(places.size());
+    auto firstRead = [&](const Param &param) {
+      int64_t first = int64_t(places.size());
+      for (Operation *user : param.value.getUsers())
+        if (user != param.update)
+          first = std::min(first, places[block.findAncestorOpInBlock(*user)]);
+      return std::pair(first, param.value.getArgNumber());
+    };
+    llvm::sort(params, [&](const Param &a, const Param &b) {
+      return firstRead(a) < firstRead(b);
+    });
+    for (const Param &param : ArrayRef(params).drop_front(
+             std::min<size_t>(wholeParams, params.size())))
+      cutParams.insert(param.value);
+  }
 
   /// A sum of shards leaves operands of other types behind.
   static void eraseUnused(nn::SumOverOp sum) {
@@ -211,20 +247,21 @@ private:
     SmallVector<Type> types(op->getResultTypes());
     Type whole = op->getOperand(0).getType();
     Value param = op->getOperand(0);
+    const bool cutsParam = cutParams.contains(param);
     SmallVector<Value> inputs(op->getOperands());
     inputs[1] = grad;
     for (auto [operand, result] : cast<KernelOpInterface>(op).getOverwrites()) {
       auto state = cast<BlockArgument>(op->getOperand(operand));
       RankedTensorType shard = shardType(state, all);
       types[result] = shard;
-      if (operand > 0 || level == 3) {
+      if (operand > 0 || cutsParam) {
         keepShard(state, shard);
         if (operand == 0)
           gatherBeforeReaders(state, cast<RankedTensorType>(whole), op);
       }
     }
     b.setInsertionPoint(op);
-    if (level < 3)
+    if (!cutsParam)
       inputs[0] =
           nn::ShardOfOp::create(b, op->getLoc(), param, nn::Axis::Data, ranks);
     Operation *made = Operation::create(
@@ -235,7 +272,7 @@ private:
     for (auto [old, now] : llvm::zip(op->getResults(), made->getResults()))
       old.replaceAllUsesWith(now);
     b.setInsertionPointAfter(made);
-    if (level < 3) {
+    if (!cutsParam) {
       Value home = gathered(made->getResult(0), whole, op->getLoc());
       made->getResult(0).replaceAllUsesExcept(home, home.getDefiningOp());
     }
@@ -372,15 +409,19 @@ private:
     }
   }
 
-  /// Parameters that aren't trained are kept as shards, too.
+  /// True for a parameter that isn't trained and may be kept as a shard.
+  bool isFrozen(BlockArgument argument) {
+    const unsigned index = argument.getArgNumber();
+    return train::roleOf(step, index) == train::Role::Param &&
+           step.getArgAttr(index, train::TrainDialect::kFrozen) &&
+           !step.getArgAttr(index, train::TrainDialect::kStored) &&
+           isa<FloatType>(getElementTypeOrSelf(argument.getType())) &&
+           nn::hasShards(argument.getType(), ranks);
+  }
+
   void cutFrozen() {
     for (BlockArgument argument : block.getArguments()) {
-      const unsigned index = argument.getArgNumber();
-      if (train::roleOf(step, index) != train::Role::Param ||
-          !step.getArgAttr(index, train::TrainDialect::kFrozen) ||
-          step.getArgAttr(index, train::TrainDialect::kStored) ||
-          !isa<FloatType>(getElementTypeOrSelf(argument.getType())) ||
-          !nn::hasShards(argument.getType(), ranks))
+      if (!cutParams.contains(argument) || !isFrozen(argument))
         continue;
       auto whole = cast<RankedTensorType>(argument.getType());
       keepShard(argument, shardType(argument, whole.getNumElements()));
@@ -395,7 +436,7 @@ struct Shard : impl::ShardBase<Shard> {
     train::StepOp step = getOperation();
     if (auto ranks =
             step->getAttrOfType<IntegerAttr>(train::TrainDialect::kRanks))
-      Sharding(step, ranks.getInt(), level, shards).run();
+      Sharding(step, ranks.getInt(), level, whole, shards).run();
   }
 };
 

@@ -67,6 +67,10 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
       if (number < 0 || number > kMostLevel)
         return noParallel(parallel, "zero is 0, 1, 2 or 3");
       options.shardLevel = number;
+    } else if (name == "whole") {
+      if (number < 0)
+        return noParallel(parallel, "whole is a number of parameters");
+      options.wholeParams = number;
     } else if (name == "dp") {
       if (!readRanks(value, number))
         return noParallel(parallel, "dp is a number from 1 to " +
@@ -80,9 +84,13 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
         return Failure::unsupported("--parallel: " + name.str() +
                                     " can only be 1 yet");
     } else {
-      return noParallel(parallel, "'" + name.str() +
-                                      "' is none of dp, tp, pp, zero, sums");
+      return noParallel(parallel,
+                        "'" + name.str() +
+                            "' is none of dp, tp, pp, zero, whole, sums");
     }
   }
+  if (options.wholeParams && options.shardLevel != kMostLevel)
+    return noParallel(parallel, "whole=" + std::to_string(options.wholeParams) +
+                                    " needs zero=3");
   return {};
 }

@@ -67,9 +67,11 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> parallel{
       "parallel", cl::value_desc("SPEC"),
-      cl::desc("what each rank does and keeps: dp=N,zero=0..3,sums=shards;\n"
+      cl::desc("what each rank does and keeps:\n"
+               "dp=N,zero=0..3,whole=N,sums=shards\n"
                "zero=0: all, 1 and 2: shards of the moments, 3: of\n"
-               "parameters, too (default: tmc chooses; many.md)"),
+               "parameters, too, but of the first `whole`\n"
+               "(default: tmc chooses; many.md)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),

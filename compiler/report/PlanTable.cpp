@@ -519,7 +519,10 @@ std::string tmc::planTable(const Planned &planned) {
                        : ""));
   if (plan.mesh.ranks() > 1)
     table.row("ranks", std::to_string(plan.mesh.ranks()),
-              plan.mesh.text() + " zero=" + std::to_string(plan.shardLevel));
+              plan.mesh.text() + " zero=" + std::to_string(plan.shardLevel) +
+                  (plan.wholeParams
+                       ? " whole=" + std::to_string(plan.wholeParams)
+                       : ""));
   table.row("micro-batches", std::to_string(plan.microBatches));
   if (plan.lossChunk)
     table.row("rows of logits at once", std::to_string(plan.lossChunk));

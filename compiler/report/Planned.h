@@ -58,8 +58,8 @@ struct PlanFigures {
   /// -1 outside the device: nothing is there, nothing moves.
   PerSpace<int64_t> arenaBytes = PerSpace<int64_t>::all(-1);
   /// Of the step without a budget, in the program's own order: the same for all
-  /// budgets. Where a step has two forms the quicker one; where levers are free
-  /// the first setting that any search looks at.
+  /// budgets. Where a step has several forms the quickest one that was planned;
+  /// where levers are free the first setting that any search looks at.
   double unconstrainedSeconds = -1;
   int64_t unconstrainedBytes = -1; // Reserved left out.
   /// The work limit ended the search for the smallest budget.
@@ -71,7 +71,8 @@ struct PlanFigures {
   int64_t launches = -1, copies = -1, transfers = -1, hostUpdates = -1;
   StepWork work;
   Mesh mesh; // The ranks that each run the step on their part of the batch.
-  int64_t shardLevel = 0; // Shards that a rank keeps: passes/Shard.cpp.
+  int64_t shardLevel = 0;  // Shards that a rank keeps: passes/Shard.cpp.
+  int64_t wholeParams = 0; // Its `whole`.
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   int64_t tiles = 1;     // Tiles of rows between wide products.

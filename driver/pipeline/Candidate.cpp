@@ -7,6 +7,7 @@
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 #include "driver/pipeline/RunPasses.h"
+#include "driver/pipeline/ShardHomes.h"
 #include "driver/pipeline/StateStep.h"
 #include "passes/OnTarget.h"
 #include "passes/Precision.h"
@@ -228,13 +229,12 @@ static Expected<void> narrow(Candidate &candidate) {
   });
 }
 
-/// Lowers the tensors of `form` to kernels, in its setting of narrow copies.
-static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
+Expected<void> tmc::shapeForm(Candidate &candidate, StepForm &form) {
   const CompileOptions &options = candidate.options;
   const Target &device = candidate.forward.device;
   auto build = [&](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(
-        createShard({form.shardLevel, options.addsShards}));
+        createShard({form.shardLevel, form.wholeParams, options.addsShards}));
     // No CSE from here on: it would merge statistics recomputed in a norm's
     // gradient with those of its forward pass, and keep them alive.
     pm.addPass(createExpandComposites());
@@ -256,6 +256,7 @@ static Expected<void> shapeForm(Candidate &candidate, StepForm &form) {
   TMC_TRY(runPasses(*form.module, Phase::Shape, build, options, device,
                     candidate.warnings));
   form.figures.shardLevel = form.shardLevel;
+  form.figures.wholeParams = form.wholeParams;
   form.figures.keptCopyBytes = copyBytesIn(*form.module);
   form.figures.loadStagingBytes = loadStagingIn(*form.module);
   form.shaped.clear();
@@ -278,15 +279,19 @@ static Expected<void> shapeShards(Candidate &candidate) {
   StepForm &form = candidate.form, &other = candidate.other;
   const std::optional<int64_t> asked = candidate.options.shardLevel;
   form.shardLevel = asked.value_or(2);
+  form.wholeParams = candidate.options.wholeParams;
   if (!asked) {
+    fork(form, candidate.unsharded);
     fork(form, other);
     other.shardLevel = 3;
   }
   TMC_TRY(shapeForm(candidate, form));
   if (other.module)
     TMC_TRY(shapeForm(candidate, other));
-  if (other.shaped == form.shaped) // All parameters are small.
+  if (other.shaped == form.shaped) { // All parameters are small.
     other = {};
+    candidate.unsharded = {};
+  }
   return {};
 }
 
@@ -370,8 +375,10 @@ static Expected<void> writeProblem(Candidate &candidate) {
 Expected<void> tmc::planCandidate(Candidate &candidate, Phase last) {
   if (!candidate.options.problemFile.empty())
     TMC_TRY(writeProblem(candidate));
-  Expected<void> done =
-      planForms(candidate.form, candidate.other, planRequest(candidate, last));
+  const PlanRequest request = planRequest(candidate, last);
+  Expected<void> done = planForms(candidate.form, candidate.other, request);
+  if (done && candidate.unsharded.module)
+    done = keepSomeWhole(candidate, request);
   showProgress(candidate.options, "");
   return done;
 }

@@ -35,6 +35,8 @@ struct Candidate {
   StepForm form;  // The form to run; before the plan phase the only one, or the
                   // first to be planned.
   StepForm other; // The other one, if there are two.
+  /// Where tmc chooses the shards of ranks: the program before `-tmc-shard`.
+  StepForm unsharded;
   std::vector<std::string> warnings; // Of all phases that have run.
   bool isOneOfSeveral = false;       // It is compared with others.
 
@@ -46,6 +48,9 @@ struct Candidate {
 /// Runs the phases from `first` on, at least Raise, up to `last`, at most
 /// Shape.
 Expected<void> buildPrograms(Candidate &candidate, Phase first, Phase last);
+
+/// Lowers the tensors of `form` to kernels, in its settings.
+Expected<void> shapeForm(Candidate &candidate, StepForm &form);
 
 /// The request to plan the programs up to `last`. It refers to the candidate.
 PlanRequest planRequest(Candidate &candidate, Phase last);

@@ -129,7 +129,8 @@ private:
       return defect(plan.status());
     if (!mayMove) {
       best.impossibleBelowBytes = plan->impossibleBelowBytes;
-      best.neededBytes = plan->peakBytes[0] + problem.reservedBytes;
+      if (!plan->peakBytes.empty()) // With networks there may be no plan.
+        best.neededBytes = plan->peakBytes[0] + problem.reservedBytes;
     }
     if (!plan->feasible)
       return {};

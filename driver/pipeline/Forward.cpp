@@ -224,8 +224,12 @@ static Expected<void> checkMesh(const CompileOptions &options,
                                 const Target &device) {
   if (options.mesh.ranks() == 1)
     return {};
-  if (device.backend != Backend::Cpu)
-    return Failure::unsupported("--devices is for --target cpu");
+  const bool makesCode = options.emit != Artifact::Plan &&
+                         options.emit != Artifact::Mlir &&
+                         (!options.to || *options.to >= Phase::Emit);
+  if (device.backend != Backend::Cpu && makesCode)
+    return Failure::unsupported("--devices makes steps for --target cpu alone")
+        .note("tmc plan plans them for other targets");
   if (!options.outputs.empty())
     return Failure::unsupported("--keep-output keeps the whole batch's rows, "
                                 "of which a rank has a part")

@@ -176,39 +176,70 @@ static absl::StatusOr<Reference> planFreely(const planning::Problem &problem) {
   return Reference{secondsOf(plan->makespan), plan->peakBytes[0]};
 }
 
-/// The faster form of a step without a budget. Unknown if a problem can't be
-/// stated: planning reports the reason.
-static Reference referenceOf(const StepForm &form, const StepForm &other,
-                             const PlanRequest &request) {
+/// A form without a budget. Unknown if its problem can't be stated: planning
+/// reports the reason.
+static Reference referenceOf(const StepForm &form, const PlanRequest &request) {
   ScopedDiagnosticHandler silence(form.module.get().getContext(),
                                   [](Diagnostic &) { return success(); });
-  Reference best;
-  for (const StepForm *each : {&form, &other}) {
-    if (!each->module)
-      continue;
-    OwningOpRef<ModuleOp> copy = each->module.get().clone();
-    Expected<StepProblem> stated = stateStep(*copy, request);
-    if (!stated)
-      return {};
-    absl::StatusOr<Reference> plan = planFreely(stated->problem);
-    if (!plan.ok())
-      return {};
-    if (best.seconds < 0 || plan->seconds < best.seconds)
-      best = *plan;
-  }
-  return best;
+  OwningOpRef<ModuleOp> copy = form.module.get().clone();
+  Expected<StepProblem> stated = stateStep(*copy, request);
+  if (!stated)
+    return {};
+  absl::StatusOr<Reference> plan = planFreely(stated->problem);
+  return plan.ok() ? *plan : Reference();
+}
+
+/// `figures` know the faster one of the plans without a budget.
+static void takeReference(PlanFigures &figures, const Reference &plan) {
+  if (plan.seconds < 0 || (figures.unconstrainedSeconds >= 0 &&
+                           figures.unconstrainedSeconds <= plan.seconds))
+    return;
+  figures.unconstrainedSeconds = plan.seconds;
+  figures.unconstrainedBytes = plan.bytes;
+}
+
+static double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 Expected<void> tmc::planForms(StepForm &form, StepForm &other,
                               const PlanRequest &request) {
   auto start = std::chrono::steady_clock::now();
-  const Reference reference = referenceOf(form, other, request);
+  PlanFigures free;
+  takeReference(free, referenceOf(form, request));
+  if (other.module)
+    takeReference(free, referenceOf(other, request));
   Expected<void> done =
       other.module ? chooseForm(form, other, request) : planForm(form, request);
-  form.figures.unconstrainedSeconds = reference.seconds;
-  form.figures.unconstrainedBytes = reference.bytes;
-  form.figures.planSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  form.figures.unconstrainedSeconds = free.unconstrainedSeconds;
+  form.figures.unconstrainedBytes = free.unconstrainedBytes;
+  form.figures.planSeconds = secondsSince(start);
   return done;
+}
+
+Expected<void> tmc::planInstead(StepForm &best, StepForm form,
+                                const PlanRequest &request) {
+  auto start = std::chrono::steady_clock::now();
+  const Reference free = referenceOf(form, request);
+  PlanRequest second = request;
+  second.isFittedOtherwise = true;
+  Expected<void> done = planForm(form, second);
+  if (!done && done.failure().kind != FailureKind::OverBudget)
+    return done;
+  PlanFigures &mine = form.figures, &known = best.figures;
+  known.planSeconds += secondsSince(start);
+  takeReference(known, free);
+  if (!done || mine.record.costPs >= known.record.costPs)
+    return claimForBoth(best, form, /*isPlanned=*/true, request);
+  mine.planSeconds = known.planSeconds;
+  mine.unconstrainedSeconds = known.unconstrainedSeconds;
+  mine.unconstrainedBytes = known.unconstrainedBytes;
+  if (isSmaller(known.record.smallestFoundBytes,
+                mine.record.smallestFoundBytes)) {
+    mine.record.smallestFoundBytes = known.record.smallestFoundBytes;
+    mine.smallestStoppedEarly = known.smallestStoppedEarly;
+  }
+  std::swap(best, form);
+  return claimForBoth(best, form, /*isPlanned=*/true, request);
 }

@@ -44,6 +44,7 @@ struct StepForm {
   std::string shaped;                       // Its text before it is planned.
   NarrowCopies copies = NarrowCopies::Cast; // Its setting: Kept or Cast.
   int64_t shardLevel = 2;                   // For several ranks: Shard.cpp.
+  int64_t wholeParams = 0;                  // Its `whole`.
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.
@@ -90,6 +91,11 @@ Expected<void> planForm(StepForm &form, const PlanRequest &request);
 /// to run, with the figures of both, fitting or not.
 Expected<void> planForms(StepForm &form, StepForm &other,
                          const PlanRequest &request);
+
+/// Plans `form`, another form of a step whose plan `best` fits. If it is faster
+/// it becomes `best`, with the claims of both.
+Expected<void> planInstead(StepForm &best, StepForm form,
+                           const PlanRequest &request);
 
 /// Begins to search plans of a form that is planned later. Nothing is begun if
 /// the problem can't be stated: planning the form reports the reason.

@@ -213,11 +213,11 @@ class RanksCase(Case):
         tally.test(f"{name}: the bits in two threads",
                    RankRun(there[0], ranks, step, "threads", self.data, "--threads=2", "--poison", steps=TEN).difference(first))
         self.check_bandwidth(tally, name, ranks, there[0], step, first)
-        for level in (0, 1, 3):
-            directory, fault = self.compile(f"{ranks} ranks zero={level}", f"--parallel=dp={ranks},zero={level}")
+        for mode in ("zero=0", "zero=1", "zero=3", "zero=3,whole=2"):
+            directory, fault = self.compile(f"{ranks} ranks {mode}", f"--parallel=dp={ranks},{mode}")
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
-            tally.test(f"{name}: the bits of zero={level}", fault)
+            tally.test(f"{name}: the bits of {mode}", fault)
         pressed = small_budget(self.plan(step))
         for words, flags in ("in a small budget", [f"--budget={pressed}"]), ("with offload", ["--offload=all", f"--budget={pressed}"]), (
                 "of shards with offload", ["--parallel=zero=3", "--offload=all", f"--budget={pressed}"]):
@@ -225,7 +225,6 @@ class RanksCase(Case):
             if not fault:
                 fault = RankRun(there[0], ranks, directory, "all", self.data, steps=TEN).difference(first)
             tally.test(f"{name}: the bits {words}", fault)
-
 
     def check_bandwidth(self, tally, name, ranks, library, step, first):
         """Each gradient goes to the others, in 16 bits at least, and its sums come back."""

@@ -1,6 +1,7 @@
 // RUN: tmc-opt %s "-pass-pipeline=builtin.module(train.step(tmc-shard{level=0}),canonicalize)" | FileCheck %s --check-prefix=WHOLE
 // RUN: tmc-opt %s "-pass-pipeline=builtin.module(train.step(tmc-shard{level=2}),canonicalize)" | FileCheck %s --check-prefix=MOMENTS
 // RUN: tmc-opt %s "-pass-pipeline=builtin.module(train.step(tmc-shard{level=3}),canonicalize)" | FileCheck %s --check-prefix=ALL
+// RUN: tmc-opt %s "-pass-pipeline=builtin.module(train.step(tmc-shard{level=3 whole=1}),canonicalize)" | FileCheck %s --check-prefix=FIRST
 
 // A parameter of 128 x 128, of which each of two ranks updates a half, and a
 // bias that is too small to be cut. The small sums ride together: the bias's
@@ -75,4 +76,43 @@ train.step @returned(%x: tensor<2xf32> {train.name = "x", train.role = #train.ro
   %t = nn.sum_over %z over dp of 2 : tensor<2xf32>
   %c = math.tanh %t : tensor<2xf32>
   train.return %a, %b, %c : tensor<2xf32>, tensor<1x2xf32>, tensor<2xf32>
+}
+
+// The first parameter that the step reads stays whole: not the first argument,
+// nor the first that is updated. A frozen one is read by what it is.
+
+// FIRST-LABEL: train.step @reads(
+//  FIRST-SAME:   %[[V:[a-z0-9]+]]: tensor<8192xf32> {train.name = "v", train.role = #train.role<param>, train.whole = tensor<128x128xf32>}
+//  FIRST-SAME:   %[[W:[a-z0-9]+]]: tensor<128x128xf32> {train.name = "w", train.role = #train.role<param>}
+//  FIRST-SAME:   %[[F:[a-z0-9]+]]: tensor<8192xf32> {train.frozen, train.name = "f", train.role = #train.role<param>, train.whole = tensor<128x128xf32>}
+//       FIRST:   nn.matmul %{{.*}}, %[[W]]
+//       FIRST:   %[[READ:.*]] = nn.gather %[[V]] over dp of 2
+//       FIRST:   %[[KEPT:.*]] = nn.gather %[[F]] over dp of 2
+//       FIRST:   %[[NEWV:.*]], %{{.*}} = train.sgd %[[V]], %{{.*}}
+//       FIRST:   %[[OLD:.*]] = nn.shard_of %[[W]] over dp of 2
+//       FIRST:   %[[NEWW:.*]], %{{.*}} = train.sgd %[[OLD]], %{{.*}}
+//       FIRST:   %[[HOME:.*]] = nn.gather %[[NEWW]] over dp of 2
+//       FIRST:   train.return %[[NEWV]], %[[HOME]]
+train.step @reads(
+    %x: tensor<4x128xf32> {train.name = "x", train.role = #train.role<batch>},
+    %v: tensor<128x128xf32> {train.name = "v", train.role = #train.role<param>},
+    %w: tensor<128x128xf32> {train.name = "w", train.role = #train.role<param>},
+    %f: tensor<128x128xf32> {train.name = "f", train.role = #train.role<param>, train.frozen},
+    %lr: tensor<f32> {train.name = "lr", train.role = #train.role<scalar>, train.feed = "lr"},
+    %t: tensor<i64> {train.name = "step", train.role = #train.role<scalar>, train.feed = "step"})
+    -> (tensor<128x128xf32> {train.name = "v", train.updates = 1 : i64},
+        tensor<128x128xf32> {train.name = "w", train.updates = 2 : i64},
+        tensor<4x128xf32> {train.name = "y"})
+    attributes {train.ranks = 2 : i64} {
+  %a = nn.matmul %x, %w : (tensor<4x128xf32>, tensor<128x128xf32>) -> tensor<4x128xf32>
+  %c = nn.matmul %a, %v : (tensor<4x128xf32>, tensor<128x128xf32>) -> tensor<4x128xf32>
+  %y = nn.matmul %c, %f : (tensor<4x128xf32>, tensor<128x128xf32>) -> tensor<4x128xf32>
+  %z = nn.transpose %x [1, 0] : (tensor<4x128xf32>) -> tensor<128x4xf32>
+  %g = nn.matmul %z, %c : (tensor<128x4xf32>, tensor<4x128xf32>) -> tensor<128x128xf32>
+  %G = nn.sum_over %g over dp of 2 : tensor<128x128xf32>
+  %p, %r = train.sgd %v, %G lr(%lr) step(%t) {momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64} : (tensor<128x128xf32>, tensor<128x128xf32>, tensor<f32>, tensor<i64>) -> (tensor<128x128xf32>, tensor<f32>)
+  %h = nn.matmul %z, %a : (tensor<128x4xf32>, tensor<4x128xf32>) -> tensor<128x128xf32>
+  %H = nn.sum_over %h over dp of 2 : tensor<128x128xf32>
+  %q, %s = train.sgd %w, %H lr(%lr) step(%t) {momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64} : (tensor<128x128xf32>, tensor<128x128xf32>, tensor<f32>, tensor<i64>) -> (tensor<128x128xf32>, tensor<f32>)
+  train.return %p, %q, %y : tensor<128x128xf32>, tensor<128x128xf32>, tensor<4x128xf32>
 }
