@@ -703,6 +703,10 @@ def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
       first parameters that the step reads, `whole` of them, stay whole as at
       level 2: nothing hides their gathers.
 
+    With `copies` a rank keeps a whole parameter in 16 bits, if all that read it
+    round it, and its shard of the f32 one: the new shards are rounded and
+    gathered.
+
     Sums of small values that nothing else waits for become one, of the values
     side by side.
 
@@ -744,6 +748,8 @@ def Shard : Pass<"tmc-shard", "::tmc::train::StepOp"> {
            "At level 3, the number of first-read parameters that stay whole">,
     Option<"shards", "shards", "bool", /*default=*/"false",
            "Micro-batches add up shards of gradients, exchanged in each trip">,
+    Option<"copies", "copies", "bool", /*default=*/"false",
+           "Keep 16-bit copies of whole parameters in place of f32 ones">,
   ];
   let dependentDialects = ["::tmc::nn::NNDialect"];
 }

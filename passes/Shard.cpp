@@ -1,5 +1,6 @@
 // Shard.cpp - -tmc-shard: the parts of parameters and moments that ranks keep.
 
+#include "passes/Copies.h"
 #include "passes/Passes.h"
 
 #include "compiler/analysis/Storage.h"
@@ -32,10 +33,9 @@ struct CutUpdate {
 
 class Sharding {
 public:
-  Sharding(train::StepOp step, int64_t ranks, int64_t level,
-           int64_t wholeParams, bool addsShards)
-      : step(step), block(step.getBody().front()), ranks(ranks), level(level),
-        wholeParams(wholeParams), addsShards(addsShards), b(step) {}
+  Sharding(train::StepOp step, int64_t ranks, const ShardOptions &how)
+      : step(step), block(step.getBody().front()), ranks(ranks),
+        level(how.level), how(how), b(step) {}
 
   void run() {
     SmallVector<CutUpdate> updates;
@@ -65,8 +65,8 @@ public:
 private:
   train::StepOp step;
   Block &block;
-  const int64_t ranks, level, wholeParams;
-  const bool addsShards;
+  const int64_t ranks, level;
+  const ShardOptions how;
   OpBuilder b;
   /// Parameters of which the rank keeps its shard.
   llvm::DenseSet<Value> cutParams;
@@ -101,7 +101,7 @@ private:
       return firstRead(a) < firstRead(b);
     });
     for (const Param &param : ArrayRef(params).drop_front(
-             std::min<size_t>(wholeParams, params.size())))
+             std::min<size_t>(how.whole, params.size())))
       cutParams.insert(param.value);
   }
 
@@ -139,7 +139,7 @@ private:
     Value &known = shards[sum];
     if (known)
       return known;
-    known = addsShards ? sumOfShards(sum) : Value();
+    known = how.shards ? sumOfShards(sum) : Value();
     if (known)
       return known;
     b.setInsertionPoint(sum);
@@ -247,7 +247,8 @@ private:
     SmallVector<Type> types(op->getResultTypes());
     Type whole = op->getOperand(0).getType();
     Value param = op->getOperand(0);
-    const bool cutsParam = cutParams.contains(param);
+    const RankedTensorType copied = copiedType(update);
+    const bool cutsParam = copied || cutParams.contains(param);
     SmallVector<Value> inputs(op->getOperands());
     inputs[1] = grad;
     for (auto [operand, result] : cast<KernelOpInterface>(op).getOverwrites()) {
@@ -256,7 +257,7 @@ private:
       types[result] = shard;
       if (operand > 0 || cutsParam) {
         keepShard(state, shard);
-        if (operand == 0)
+        if (operand == 0 && !copied)
           gatherBeforeReaders(state, cast<RankedTensorType>(whole), op);
       }
     }
@@ -272,7 +273,9 @@ private:
     for (auto [old, now] : llvm::zip(op->getResults(), made->getResults()))
       old.replaceAllUsesWith(now);
     b.setInsertionPointAfter(made);
-    if (!cutsParam) {
+    if (copied) {
+      keepCopy(cast<BlockArgument>(param), op, made->getResult(0), copied);
+    } else if (!cutsParam) {
       Value home = gathered(made->getResult(0), whole, op->getLoc());
       made->getResult(0).replaceAllUsesExcept(home, home.getDefiningOp());
     }
@@ -293,6 +296,36 @@ private:
              use->getOwner()->getResultTypes().front() == type;
     });
     return isRounded ? cast<RankedTensorType>(type) : RankedTensorType();
+  }
+
+  /// The type of the whole copy that a rank keeps of a parameter of which it
+  /// keeps its shard; null: it keeps none, or all readers don't round alike.
+  RankedTensorType copiedType(CutUpdate update) {
+    Value param = update.op->getOperand(0);
+    if (!how.copies || cutParams.contains(param) ||
+        !getElementTypeOrSelf(param).isF32())
+      return {};
+    SmallVector<OpOperand *> readers;
+    for (OpOperand &use : param.getUses())
+      if (use.getOwner() != update.op)
+        readers.push_back(&use);
+    return readers.empty() ? RankedTensorType() : roundedType(readers);
+  }
+
+  /// Readers of `param` read a copy of all of it, rounded. Ranks gather the new
+  /// one behind `made`, the new shard.
+  void keepCopy(BlockArgument param, Operation *update, Value made,
+                RankedTensorType type) {
+    BlockArgument copy = addCopy(step, param.getArgNumber(), type);
+    for (Operation *user : llvm::make_early_inc_range(param.getUsers()))
+      if (isa<arith::TruncFOp>(user)) {
+        user->getResult(0).replaceAllUsesWith(copy);
+        user->erase();
+      }
+    auto shard = cast<RankedTensorType>(made.getType());
+    Value narrow = arith::TruncFOp::create(
+        b, update->getLoc(), shard.clone(type.getElementType()), made);
+    train::addNewValue(step, copy, gathered(narrow, type, update->getLoc()));
   }
 
   /// Each block reads the parameter, whose shard is there, from a gather of its
@@ -436,7 +469,7 @@ struct Shard : impl::ShardBase<Shard> {
     train::StepOp step = getOperation();
     if (auto ranks =
             step->getAttrOfType<IntegerAttr>(train::TrainDialect::kRanks))
-      Sharding(step, ranks.getInt(), level, whole, shards).run();
+      Sharding(step, ranks.getInt(), {level, whole, shards, copies}).run();
   }
 };
 

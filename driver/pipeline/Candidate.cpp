@@ -234,7 +234,8 @@ Expected<void> tmc::shapeForm(Candidate &candidate, StepForm &form) {
   const Target &device = candidate.forward.device;
   auto build = [&](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(
-        createShard({form.shardLevel, form.wholeParams, options.addsShards}));
+        createShard({form.shardLevel, form.wholeParams, options.addsShards,
+                     form.copies == NarrowCopies::Kept}));
     // No CSE from here on: it would merge statistics recomputed in a norm's
     // gradient with those of its forward pass, and keep them alive.
     pm.addPass(createExpandComposites());
@@ -278,6 +279,9 @@ static void fork(StepForm &form, StepForm &other) {
 static Expected<void> shapeShards(Candidate &candidate) {
   StepForm &form = candidate.form, &other = candidate.other;
   const std::optional<int64_t> asked = candidate.options.shardLevel;
+  if (candidate.forward.device.backend == Backend::Cuda &&
+      candidate.options.narrowCopies != NarrowCopies::Cast)
+    form.copies = NarrowCopies::Kept;
   form.shardLevel = asked.value_or(2);
   form.wholeParams = candidate.options.wholeParams;
   if (!asked) {

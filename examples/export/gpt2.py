@@ -10,12 +10,15 @@ from common import export
 SIZES = {
     "gpt2-124m": dict(),
     "gpt2-xl": dict(n_embd=1600, n_layer=48, n_head=25),
+    "gpt2-7.5b": dict(n_embd=4096, n_layer=36, n_head=32),  # ZeRO's example.
     "gpt2-13b": dict(n_embd=4096, n_layer=65, n_head=32),  # ZeRO-Offload's largest but one.
     "gpt2-100b": dict(n_embd=9216, n_layer=96, n_head=72),
 }
 DEFAULTS = {
     "gpt2-124m": dict(batch=4, sequence=64),
     "gpt2-xl": dict(batch=1, sequence=1024),
+    "gpt2-7.5b": dict(n_embd=4096, n_layer=36, n_head=32),  # ZeRO's example.
+    "gpt2-7.5b": dict(batch=1, sequence=1024),
     "gpt2-13b": dict(batch=1, sequence=1024),
     "gpt2-100b": dict(batch=1, sequence=1024),
 }

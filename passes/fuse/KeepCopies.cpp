@@ -7,6 +7,7 @@
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 #include "passes/Codes.h"
+#include "passes/Copies.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
@@ -74,30 +75,6 @@ private:
         cast.erase();
       }
     train::addNewValue(step, copy, train::keepCopy(update, copy));
-  }
-
-  /// The name is for example "fc.weight.bf16"; the copy is a state of the step.
-  BlockArgument addCopy(train::StepOp step, unsigned index, Type type) {
-    Builder b(&getContext());
-    std::string param = train::argName(step, index).str();
-    std::string suffix = getElementTypeOrSelf(type).isBF16() ? ".bf16" : ".f16";
-    std::string name = param + suffix;
-    for (int64_t i = 2; isTaken(step, name); ++i)
-      name = param + "." + std::to_string(i) + suffix;
-    SmallVector<NamedAttribute> attrs = {
-        b.getNamedAttr(TrainDialect::kCopyOf, b.getStringAttr(param))};
-    if (auto parts =
-            step.getArgAttrOfType<ArrayAttr>(index, TrainDialect::kParts))
-      attrs.push_back(b.getNamedAttr(TrainDialect::kParts,
-                                     train::partsBeside(parts, 1, 1, suffix)));
-    return train::addState(step, name, type, attrs);
-  }
-
-  static bool isTaken(train::StepOp step, StringRef name) {
-    for (unsigned i = 0; i < step.getNumArguments(); ++i)
-      if (train::argName(step, i) == name)
-        return true;
-    return false;
   }
 };
 

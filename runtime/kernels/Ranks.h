@@ -65,9 +65,7 @@ struct RankPiecesParams {
 class ExchangeRanks : public Kernel {
 public:
   using Params = RankPiecesParams;
-  static constexpr bool takes(const Params &, Backend backend) {
-    return backend == Backend::Cpu;
-  }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(ExchangeRanks)
 };
@@ -77,9 +75,7 @@ public:
 class GatherRanks : public Kernel {
 public:
   using Params = RankPiecesParams;
-  static constexpr bool takes(const Params &, Backend backend) {
-    return backend == Backend::Cpu;
-  }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(GatherRanks)
 };
@@ -89,9 +85,7 @@ public:
 class ShardOf : public Kernel {
 public:
   using Params = RankPiecesParams;
-  static constexpr bool takes(const Params &, Backend backend) {
-    return backend == Backend::Cpu;
-  }
+  static constexpr bool takes(const Params &, Backend) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(ShardOf)
 };
@@ -108,11 +102,9 @@ public:
 
     TMC_FIELDS(type, pieces, count)
   };
-  static constexpr bool takes(const Params &p, Backend backend) {
-    return backend == Backend::Cpu &&
-           (p.type == DType::F32 || p.type == DType::BF16 ||
-            p.type == DType::F16 || p.type == DType::I32 ||
-            p.type == DType::I64);
+  static constexpr bool takes(const Params &p, Backend) {
+    return p.type == DType::F32 || p.type == DType::BF16 ||
+           p.type == DType::F16 || p.type == DType::I32 || p.type == DType::I64;
   }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(SumPieces)

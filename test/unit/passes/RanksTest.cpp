@@ -214,6 +214,29 @@ static constexpr const char *kWide = R"(func.func @forward(
   return %loss : tensor<f64>
 })";
 
+/// The same in f32, whose products read the large parameters rounded to bf16,
+/// and a table that is read as it is, too.
+static constexpr const char *kNarrow = R"(func.func @forward(
+    %x: tensor<20x128xf32> {train.role = #train.role<batch>, train.name = "x"},
+    %w: tensor<128x129xf32> {train.role = #train.role<param>, train.name = "w"},
+    %v: tensor<128x128xf32> {train.role = #train.role<param>, train.name = "v"},
+    %u: tensor<128x128xf32> {train.role = #train.role<param>, train.name = "u"})
+    -> (tensor<f32> {train.loss, train.name = "loss"}) {
+  %vn = arith.truncf %v : tensor<128x128xf32> to tensor<128x128xbf16>
+  %vr = arith.extf %vn : tensor<128x128xbf16> to tensor<128x128xf32>
+  %un = arith.truncf %u : tensor<128x128xf32> to tensor<128x128xbf16>
+  %ur = arith.extf %un : tensor<128x128xbf16> to tensor<128x128xf32>
+  %wn = arith.truncf %w : tensor<128x129xf32> to tensor<128x129xbf16>
+  %wr = arith.extf %wn : tensor<128x129xbf16> to tensor<128x129xf32>
+  %a = nn.matmul %x, %vr : (tensor<20x128xf32>, tensor<128x128xf32>) -> tensor<20x128xf32>
+  %b = nn.matmul %a, %ur : (tensor<20x128xf32>, tensor<128x128xf32>) -> tensor<20x128xf32>
+  %d = nn.matmul %b, %u : (tensor<20x128xf32>, tensor<128x128xf32>) -> tensor<20x128xf32>
+  %y = nn.matmul %d, %wr : (tensor<20x128xf32>, tensor<128x129xf32>) -> tensor<20x129xf32>
+  %t = math.tanh %y : tensor<20x129xf32>
+  %loss = nn.reduce sum %t over [0, 1] : (tensor<20x129xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+})";
+
 /// The shard of rank `rank` of `whole`, of `size` elements.
 static Tensor shardOf(const Tensor &whole, int64_t size, int64_t rank) {
   Tensor shard(whole.element, {size});
@@ -222,14 +245,23 @@ static Tensor shardOf(const Tensor &whole, int64_t size, int64_t rank) {
   return shard;
 }
 
+static Tensor roundedCopy(const Tensor &whole) {
+  Tensor copy(reference::Element::BF16, whole.shape);
+  for (int64_t i = 0; i < whole.size(); ++i)
+    copy.set(i, whole, i);
+  copy.roundToElement();
+  return copy;
+}
+
 /// The step of `optimizer`, cut at a level, has the shards of the whole one's
 /// results. Returns how many arguments are shards.
 static int64_t checkShards(MLIRContext &context, const std::string &optimizer,
                            int64_t ranks, int64_t level,
                            const std::string &split,
-                           const std::string &further = "") {
+                           const std::string &further = "",
+                           const char *model = kWide) {
   SCOPED_TRACE(optimizer + ", level " + std::to_string(level) + further);
-  OwningOpRef<ModuleOp> whole = parse(context, kWide);
+  OwningOpRef<ModuleOp> whole = parse(context, model);
   EXPECT_TRUE(succeeded(runPipeline(
       *whole, "tmc-split{ranks=" + std::to_string(ranks) + split +
                   "},tmc-autodiff{optimizer=" + optimizer + "},canonicalize")));
@@ -260,19 +292,34 @@ static int64_t checkShards(MLIRContext &context, const std::string &optimizer,
     for (int64_t rank = 0; rank < ranks; ++rank)
       mine[rank].push_back(partFor(inputs[i], i, rank));
   }
+  for (unsigned i = inputs.size(); i < own.getNumArguments(); ++i)
+    for (SmallVector<Tensor> &list : mine)
+      list.push_back(roundedCopy(inputs[*train::copiedArg(own, i)]));
   const Mesh mesh{.data = int(ranks)};
   auto expected = reference::interpretRanks(step, mesh, all);
   auto actual = reference::interpretRanks(own, mesh, mine);
   EXPECT_TRUE(succeeded(expected) && succeeded(actual));
   if (failed(expected) || failed(actual))
     return 0;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    for (unsigned i = 0; i < step.getNumResults(); ++i)
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    llvm::DenseMap<unsigned, Tensor> updated; // By argument.
+    for (unsigned i = 0; i < step.getNumResults(); ++i) {
+      if (std::optional<unsigned> argument = train::updatedArg(step, i))
+        updated[*argument] = (*expected)[rank][i];
       EXPECT_EQ(compare(partFor((*expected)[rank][i],
                                 train::updatedArg(step, i), rank),
                         (*actual)[rank][i], 1e-12),
                 "")
           << train::resultName(step, i).str() << " of rank " << rank;
+    }
+    for (unsigned i = step.getNumResults(); i < own.getNumResults(); ++i) {
+      const unsigned copy = *train::updatedArg(own, i);
+      EXPECT_EQ(compare(roundedCopy(updated[*train::copiedArg(own, copy)]),
+                        (*actual)[rank][i], 0),
+                "")
+          << train::resultName(own, i).str() << " of rank " << rank;
+    }
+  }
   return shards;
 }
 
@@ -292,6 +339,24 @@ TEST(Shard, KeepsTheStep) {
                   2 * moments + 2);
       }
     }
+}
+
+// The masters of the two that all readers round are shards; the third is read
+// in f32, and so it is whole.
+TEST(Shard, KeepsCopiesOfWholeParameters) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (const char *split : {"", " micro-batches=2"})
+    for (const char *optimizer : {"adamw", "adamw(clip=0.01)"})
+      for (int64_t level : {0, 2, 3})
+        EXPECT_EQ(checkShards(*context, optimizer, 2, level, split,
+                              " copies=true", kNarrow),
+                  level == 0   ? 0
+                  : level == 2 ? 6 + 2
+                               : 6 + 3);
+  // The first two that the step reads: one of them has a copy.
+  EXPECT_EQ(
+      checkShards(*context, "adamw", 2, 3, "", " whole=2 copies=true", kNarrow),
+      6 + 2);
 }
 
 // The last of four micro-batches is smaller, and no part of the loop.
