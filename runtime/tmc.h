@@ -79,8 +79,8 @@ typedef struct tmc_peers {
    * lie `bytes` bytes apart. `from` has `total` bytes: the last pieces may be
    * shorter, or empty. */
   tmc_transfer exchange;
-  /* Between two steps: for reads of tensors of which each rank keeps a part.
-   * All ranks read them. */
+  /* Between two steps: for reads of tensors of which each rank keeps a part,
+   * and for files, which also gather. All ranks read, and all save. */
   tmc_share share;
 } tmc_peers;
 
@@ -261,7 +261,8 @@ TMC_API int tmc_step_run(tmc_step *step, double *loss);
  * it: a forward pass that draws random numbers in another way than dropout. */
 TMC_API int tmc_step_evaluate(tmc_step *step, double *loss);
 
-/* A checkpoint is a directory, which is replaced atomically. save writes
+/* A checkpoint is a directory, which is replaced atomically. Several ranks
+ * write it together, each from its own step, or fail together. save writes
  * trained parameters, states, moments, the counts of steps and of batches, and
  * the seed; resume reads them back. Parameters that aren't trained keep their
  * values in resume, or come from what the compilation left beside the library;

@@ -26,6 +26,14 @@ int CalibrateCommand::run() {
   if (patience < 0)
     return fail(Failure::usage("--patience=" + std::to_string(patience) +
                                " is negative"));
+  if (devices.getNumOccurrences() > 0 && devices < 2)
+    return fail(Failure::usage("--devices=" + std::to_string(devices) +
+                               ": a network joins at least 2 ranks"));
+  if (!network.empty() && network != "mpi" && network != "gloo")
+    return fail(
+        Failure::usage("--network takes mpi or gloo, not '" + network + "'"));
+  if (!network.empty() && !devices)
+    return fail(Failure::usage("--network needs --devices N"));
   // A minute of measurement must not be lost because of a mistyped path.
   std::string directory = llvm::sys::path::parent_path(output).str();
   if (llvm::sys::fs::access(directory.empty() ? "." : directory,
@@ -37,6 +45,8 @@ int CalibrateCommand::run() {
   options.rounds = rounds;
   options.fileDirectory = nvme;
   options.patienceSeconds = patience;
+  options.devices = devices;
+  options.network = network;
   options.progress = isProgressSeen();
   Expected<Calibration> done = calibrate(options);
   if (!done)

@@ -55,6 +55,20 @@ struct CalibrateCommand {
                      "                          among temporary files)"),
       llvm::cl::sub(command), llvm::cl::cat(category)};
 
+  llvm::cl::opt<int> devices{
+      "devices",
+      llvm::cl::init(0),
+      llvm::cl::value_desc("N"),
+      llvm::cl::desc(
+          "also measure the network between N ranks on this machine"),
+      llvm::cl::sub(command),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> network{
+      "network", llvm::cl::value_desc("mpi|gloo"),
+      llvm::cl::desc("the library of --devices (default: MPI where there is "
+                     "mpirun,\n                          else Gloo)"),
+      llvm::cl::sub(command), llvm::cl::cat(category)};
+
   /// Measures, prints a table, and returns tmc's exit code.
   int run();
 };

@@ -2,6 +2,7 @@
 
 #include "compiler/support/Escape.h"
 #include "driver/calibrate/MeasureMoves.h"
+#include "driver/calibrate/MeasureNetwork.h"
 #include "driver/calibrate/MoveFit.h"
 #include "driver/calibrate/ProbeRun.h"
 #include "driver/calibrate/Probes.h"
@@ -91,6 +92,10 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   tmc::Expected<Target> known = targetNamed(options.target);
   if (!known)
     return std::move(known.failure());
+  if (options.devices > 0 && known->backend != Backend::Cpu)
+    return Failure::unsupported(
+        "--devices measures ranks on cpu targets, and '" + options.target +
+        "' is a card");
   Calibration calibration;
   calibration.target = *known;
 
@@ -110,6 +115,15 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   if (moves.fileDirectory.empty())
     moves.fileDirectory = directory.str().str();
   TMC_TRY(moves.fit());
+  NetworkRunner network{(directory + "/network").str(), options.devices,
+                        options.network};
+  if (options.devices > 0) {
+    say("compiling network ...");
+    auto prepared = network.prepare();
+    say("");
+    if (!prepared)
+      return std::move(prepared.failure());
+  }
   std::vector<CompiledProbe> probes;
   for (const Probe &probe : calibrationProbes(*known)) {
     say("compiling " + probe.name + " ...");
@@ -141,10 +155,21 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     say("");
     if (!done)
       return std::move(done.failure());
+    if (options.devices > 0) {
+      sayRound("network");
+      auto done = network.measure();
+      say("");
+      if (!done)
+        return std::move(done.failure());
+    }
   }
   if (moves.fastest.empty())
     return moves.tooSlow();
   describe(moves, options, calibration);
+  if (options.devices > 0) {
+    calibration.network = network.fastest;
+    calibration.target.network = {network.fastest.level};
+  }
   for (const CompiledProbe &probe : probes)
     for (const MeasuredLaunch &launch : probe.launches)
       if (launch.seconds > 0 && !launch.family.empty())
@@ -155,6 +180,9 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
       calibration.target.name + " (measured" +
       (options.threads > 0 ? ", " + std::to_string(options.threads) +
                                  (options.threads > 1 ? " threads" : " thread")
+                           : std::string()) +
+      (options.devices > 0 ? "; network of " + std::to_string(options.devices) +
+                                 " ranks by " + calibration.network.description
                            : std::string()) +
       ")";
   return calibration;
@@ -218,5 +246,7 @@ std::string tmc::calibrationTable(const Calibration &calibration) {
     for (const auto &[type, launches] : types)
       printFamily(os, calibration.target, family, type, launches);
   printRates(os, calibration);
+  if (calibration.network.ranks > 0)
+    os << networkTable(calibration.network);
   return text;
 }

@@ -8,7 +8,8 @@
 // units for. Rates of types that no probe has, and of families that no probe of
 // the type has, stay as in the target's description. One more probe keeps all
 // engines busy at once, for the rates of transfers and of updates on the host
-// (MoveFit.h).
+// (MoveFit.h). The network between ranks of this machine is measured alone
+// (MeasureNetwork.h).
 //
 // Measured times differ from run to run, and so does the file; a plan made from
 // the file depends on the file alone.
@@ -19,6 +20,7 @@
 #include "compiler/support/Failure.h"
 #include "driver/calibrate/Fit.h"
 #include "driver/calibrate/MoveWork.h"
+#include "driver/calibrate/NetworkFit.h"
 
 #include <map>
 #include <string>
@@ -36,6 +38,10 @@ struct CalibrateOptions {
   /// The time limit of one run of transfers, in seconds; 0: none. By default,
   /// three rounds and a first run take less than a minute.
   int64_t patienceSeconds = 14;
+  /// The number of ranks on this machine between which the network is measured;
+  /// 0: it isn't.
+  int64_t devices = 0;
+  std::string network; // "mpi" or "gloo"; "": what there is.
   bool progress = false;
 };
 
@@ -43,6 +49,7 @@ struct Calibration {
   Target target;
   MeasuredFamilies launches;
   EngineRates rates; // All at once.
+  MeasuredNetwork network;
 };
 
 /// Measures. Needs a host compiler and, for a cuda target, its card.

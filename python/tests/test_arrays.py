@@ -113,8 +113,12 @@ class FilesTest(unittest.TestCase):
         self.assertEqual(
             set(index["weight_map"].values()), {p.name for p in self.place.glob("*.safetensors")}
         )
-        with weights.as_one_file(self.place) as whole:
-            found = {name: array.copy() for name, array in weights.read(whole)}
+        found = {
+            name: array.copy()
+            for shard in set(index["weight_map"].values())
+            for name, array in weights.read(self.place / shard)
+            if index["weight_map"][name] == shard
+        }
         self.assertEqual(set(found), set(tensors))
         for name, tensor in tensors.items():
             np.testing.assert_array_equal(found[name], tensor)
@@ -160,30 +164,6 @@ class FilesTest(unittest.TestCase):
             path.write_bytes(content)
             with self.assertRaises(tmc.BadInputError):
                 weights.header(path)
-
-    def test_hostile_indices(self) -> None:
-        inside = self.place / "model"
-        inside.mkdir()
-        path = inside / weights.INDEX_FILE
-        tensors = {"a": np.zeros(2, np.float32)}
-        self.write("a.safetensors", tensors)
-        self.write("model/a.safetensors", tensors)
-        path.write_text('{"weight_map": {"a": "a.safetensors"}}')
-        with weights.as_one_file(path) as whole:
-            self.assertEqual(weights.names(whole), {"a"})
-        for file in ("../a.safetensors", str(self.place / "a.safetensors"), "", "..", "./a.safetensors"):
-            path.write_text(json.dumps({"weight_map": {"a": file}}))
-            with (
-                self.subTest(file),
-                self.assertRaisesRegex(tmc.BadInputError, "outside of its directory"),
-                weights.as_one_file(path),
-            ):
-                pass
-        for text in ('{"weight_map": {"a": 3}}', '{"weight_map": 3}', "[]", "{", '{"weight_map": {"b": "a.safetensors"}}',
-                     '{"weight_map": {"a": "none.safetensors"}}', "[" * 100_000):  # fmt: skip
-            path.write_text(text)
-            with self.subTest(text[:40]), self.assertRaises(tmc.BadInputError), weights.as_one_file(path):
-                pass
 
     def test_a_failed_save_leaves_the_old_one(self) -> None:
         target = self.place / "model"

@@ -8,6 +8,7 @@ import os
 import tempfile
 import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +226,9 @@ class StepTest(unittest.TestCase):
             with tempfile.TemporaryDirectory() as place:
                 step.save_pretrained(place, max_shard_size=most)
                 self.assertEqual(len(list(Path(place).glob("*.safetensors"))), files)
-                other.load(place)
+                # The files are read where they are.
+                with unittest.mock.patch.object(tempfile, "TemporaryDirectory", side_effect=AssertionError):
+                    other.load(place)
             for name, value in step.state_dict().items():
                 np.testing.assert_array_equal(other.tensors[name], value)
 
@@ -244,9 +247,9 @@ class StepTest(unittest.TestCase):
         step = self.open()
         with tempfile.TemporaryDirectory() as place:
             path = Path(place) / "model.safetensors"
-            with self.assertRaisesRegex(tmc.BadInputError, "there is no file"):
+            with self.assertRaisesRegex(tmc.BadInputError, "can't open .*No such file"):
                 step.load(path)
-            with self.assertRaisesRegex(tmc.BadInputError, "has no checkpoint.safetensors"):
+            with self.assertRaisesRegex(tmc.BadInputError, "has no model.safetensors and no model.safetensors.index.json"):
                 step.load(place)
             path.write_bytes(b"hello")
             with self.assertRaises(tmc.BadInputError):

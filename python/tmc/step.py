@@ -333,8 +333,7 @@ class Step:
         if place.is_dir() and (place / CHECKPOINT_FILE).exists():
             self._call("step_resume", os.fsencode(place))
             return
-        with weights.as_one_file(place) as file:
-            self._call("step_load", os.fsencode(file))
+        self._call("step_load", os.fsencode(place))
 
     def save(self, directory: PathLike) -> None:
         """Writes a checkpoint, `directory/checkpoint.safetensors`: parameters, states, moments,

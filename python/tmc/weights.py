@@ -144,53 +144,6 @@ def _gather(path: Path, parts: Sequence[tuple[Path, str, Entry]], metadata: Mapp
                 left -= len(piece)
 
 
-def _read_index(path: Path) -> dict[Path, list[str]]:
-    """The names in each shard of an index. A shard is a file of the index's own directory."""
-    try:
-        named = json.loads(path.read_bytes())["weight_map"]
-    except OSError as error:
-        raise BadInputError(f"can't read '{path}': {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        named = None
-    if not isinstance(named, dict) or not all(isinstance(file, str) for file in named.values()):
-        raise BadInputError(f"'{path}' is no index: it has no sound weight_map")
-    shards: dict[Path, list[str]] = {}
-    for name, file in named.items():
-        if os.path.basename(file) != file or file in ("", ".", ".."):
-            raise BadInputError(f"'{path}' names a shard outside of its directory: '{file}'")
-        shards.setdefault(path.parent / file, []).append(name)
-    return shards
-
-
-@contextlib.contextmanager
-def as_one_file(path: Path) -> Iterator[Path]:
-    """One file with the weights of `path`: a .safetensors file, an index with its shards, or a
-    directory with one of them. Shards become a temporary file, as large as all of them."""
-    if path.is_dir():
-        found = next((path / n for n in (INDEX_FILE, MODEL_FILE) if (path / n).exists()), None)
-        if found is None:
-            raise BadInputError(f"'{path}' has no checkpoint.safetensors, {INDEX_FILE} or {MODEL_FILE}")
-        path = found
-    if not path.exists():
-        raise BadInputError(f"there is no file '{path}'")
-    if path.suffix != ".json":
-        yield path
-        return
-    parts: list[tuple[Path, str, Entry]] = []
-    for shard_path, wanted in _read_index(path).items():
-        entries, _ = header(shard_path)
-        for name in wanted:
-            if name not in entries:
-                raise BadInputError(
-                    f"'{path}' looks for '{name}' in '{shard_path.name}', which doesn't have it"
-                )
-            parts.append((shard_path, name, entries[name]))
-    with tempfile.TemporaryDirectory(prefix="tmc-") as place:
-        whole = Path(place) / MODEL_FILE
-        _gather(whole, parts, {"format": "pt"})
-        yield whole
-
-
 _UNITS = {
     "": 1,
     "KB": 10**3,

@@ -14,19 +14,24 @@ namespace tmc {
 
 namespace {
 
-/// Checks that the device has the ranks that a kernel was emitted for.
-Status checkPeers(const Device &device, Axis axis, int64_t ranks) {
-  const std::string wanted =
-      std::to_string(ranks) + " ranks along " + nameOf(axis);
-  if (!device.peers)
-    return {Code::Usage, "the step is for " + wanted +
-                             ", and runs without a network: its trainer has "
-                             "one, and a program gives tmc_options.peers"};
-  if (device.peers->size(axis) != ranks)
-    return {Code::Usage, "the step is for " + wanted + ", and runs on " +
-                             std::to_string(device.peers->size(axis))};
-  return Status::ok();
-}
+/// The ranks of the device that a kernel was emitted for.
+struct Group {
+  Peers *peers = nullptr;
+
+  Status find(const Device &device, const RankPiecesParams &params) {
+    peers = device.peers;
+    const std::string wanted =
+        std::to_string(params.ranks) + " ranks along " + nameOf(params.axis);
+    if (!peers)
+      return {Code::Usage, "the step is for " + wanted +
+                               ", and runs without a network: its trainer has "
+                               "one, and a program gives tmc_options.peers"};
+    if (peers->size(params.axis) != params.ranks)
+      return {Code::Usage, "the step is for " + wanted + ", and runs on " +
+                               std::to_string(peers->size(params.axis))};
+    return Status::ok();
+  }
+};
 
 /// The bytes of piece `r` that aren't padding.
 int64_t ownBytes(const RankPiecesParams &params, int64_t r) {
@@ -72,16 +77,13 @@ void sumIntegers(Stream &stream, const T *x, T *y, int64_t pieces,
 
 } // namespace
 
-struct ExchangeRanks::State {
-  Peers *peers = nullptr;
-};
+struct ExchangeRanks::State : Group {};
 ExchangeRanks::ExchangeRanks(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 ExchangeRanks::~ExchangeRanks() = default;
 
 Status ExchangeRanks::prepare(Device &device) {
-  state_->peers = device.peers;
-  return checkPeers(device, params_.axis, params_.ranks);
+  return state_->find(device, params_);
 }
 
 void ExchangeRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
@@ -95,16 +97,13 @@ void ExchangeRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
     std::memset(to + r * params_.bytes + own, 0, size_t(params_.bytes - own));
 }
 
-struct GatherRanks::State {
-  Peers *peers = nullptr;
-};
+struct GatherRanks::State : Group {};
 GatherRanks::GatherRanks(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 GatherRanks::~GatherRanks() = default;
 
 Status GatherRanks::prepare(Device &device) {
-  state_->peers = device.peers;
-  return checkPeers(device, params_.axis, params_.ranks);
+  return state_->find(device, params_);
 }
 
 void GatherRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
@@ -114,16 +113,13 @@ void GatherRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
                               params_.bytes, params_.total);
 }
 
-struct ShardOf::State {
-  Peers *peers = nullptr;
-};
+struct ShardOf::State : Group {};
 ShardOf::ShardOf(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 ShardOf::~ShardOf() = default;
 
 Status ShardOf::prepare(Device &device) {
-  state_->peers = device.peers;
-  return checkPeers(device, params_.axis, params_.ranks);
+  return state_->find(device, params_);
 }
 
 void ShardOf::run(Stream &stream, In ins, Out outs, void *, bool) {

@@ -47,6 +47,9 @@ public:
   /// The `bytes` bytes of rank `from` of the group, on all its ranks. Between
   /// steps only.
   virtual Status share(Axis axis, int from, void *data, int64_t bytes) = 0;
+  /// The reason for the end of this rank, where another one has the error
+  /// `status`. May wait for that rank's own words.
+  virtual Status explain(const Status &status) { return status; }
 };
 
 /// The parameters of a kernel that cuts a value of `total` bytes in pieces of

@@ -14,7 +14,7 @@
 //
 //     All ranks then end with code 74 (Code::World) and that sentence.
 //   - put, get and meet are for what needs no speed: the addresses of a
-//     library's peers, and a barrier before a checkpoint is renamed.
+//     library's peers, and numbers on which all ranks agree between steps.
 //
 // No library of the network takes part: its calls may hang for the same reason
 // for which the ranks end.

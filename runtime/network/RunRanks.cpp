@@ -124,7 +124,10 @@ public:
   }
 
 private:
+  /// Between steps a rank may wait for as long as the others need.
   template <typename Call> Status inCall(Call &&call) {
+    if (!isInStep_)
+      return call();
     world_.control->calls(call_);
     const Status done = call();
     world_.control->calls(-1);
@@ -146,7 +149,7 @@ private:
   int64_t step_ = 0, entry_ = 0;
   int64_t call_ = 0;          // The entry at which the network's thread is.
   double networkSeconds_ = 0; // That compute waited.
-  bool isInStep_ = false;
+  bool isInStep_ = false;     // Changes while the network's thread is idle.
 };
 
 } // namespace

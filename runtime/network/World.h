@@ -10,7 +10,7 @@
 //       world.network->exchange(...);        calls(-1)
 //     }                                      a failure goes to explain()
 //     world.control->rests();                the step is over
-//     world.control->meet("save 40", ...);   before a checkpoint is renamed
+//     world.control->meet("agree", ...);     a number of all ranks
 //     leaveWorld(world, status);
 //
 // A process without a launcher is a world of one rank, for which all of these

@@ -1,6 +1,6 @@
 //===- AdapterFile.cpp - reads PEFT's files of an adapter -----------------===//
 //
-// saveAdapter is in Checkpoint.cpp, with the other files that a step writes.
+// saveAdapter is in ModelFile.cpp, with the other files that a step writes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,22 +1,19 @@
-//===- Checkpoint.cpp - files that a step writes --------------------------===//
+//===- Checkpoint.cpp - saves a run and goes on from it -------------------===//
 //
-// Checkpoints, and files of the model's values alone. Both are safetensors
-// files. A new file replaces an older one completely or not at all.
+// A checkpoint has all that a step changes, and facts of its run. Files of the
+// model's values alone are in ModelFile.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Names.h"
-#include "runtime/kernels/Storage.h"
-#include "runtime/step/AdapterFile.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
 #include "runtime/step/Values.h"
+#include "runtime/step/ValuesFile.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <sstream>
 
 namespace tmc {
@@ -28,10 +25,6 @@ namespace {
 /// The second format has a checksum.
 constexpr const char *kFormat = "tmc-checkpoint-2";
 constexpr const char *kFormatWithoutSum = "tmc-checkpoint-1";
-constexpr const char *kSumKey = "checksum";
-/// The text in a header before the digits of the checksum.
-constexpr const char *kSumText = "\"checksum\":\"";
-constexpr size_t kSumDigits = 16;
 /// For each parameter that isn't trained, a line with the sum of samples of its
 /// bytes, a blank and its name.
 constexpr const char *kBaseKey = "base";
@@ -44,25 +37,6 @@ constexpr const char *kLossKey = "eval_loss";
 /// The largest count of steps or batches in a checkpoint: no run takes as many,
 /// and a double is exact up to here.
 constexpr uint64_t kMostSteps = uint64_t(1) << 53;
-
-/// The checksum of a file covers its header (with zeros for the checksum's own
-/// digits) and the pieces of its tensors, in order.
-class FileSum {
-public:
-  void add(const void *data, int64_t bytes) {
-    sum_ = std::rotl(sum_, 7) * 0x9e3779b97f4a7c15u ^ checksumOf(data, bytes);
-  }
-  uint64_t get() const { return sum_; }
-  std::string digits() const {
-    char text[kSumDigits + 1];
-    std::snprintf(text, sizeof text, "%016llx",
-                  static_cast<unsigned long long>(sum_));
-    return text;
-  }
-
-private:
-  uint64_t sum_ = 0;
-};
 
 /// A sum of the type, the shape and samples of a tensor, as digits: four pieces
 /// of at most 1 KiB, from the first bytes to the last.
@@ -100,187 +74,6 @@ Status describeBase(const StepProgram &program, const Homes &homes,
     lines += digits + " " + info.name + "\n";
   }
   return Status::ok();
-}
-
-/// Converts `count` plain floats to another type, rounded to nearest. False if
-/// a finite value becomes infinite.
-bool convert(DType from, const char *data, int64_t count, DType to,
-             std::vector<char> &converted) {
-  converted.resize(size_t(count * sizeOf(to)));
-  bool holdsAll = true;
-  auto convertTo = [&](auto like) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float value = floatAt(from, data, i);
-      decltype(like) stored;
-      if constexpr (std::is_same_v<decltype(like), float>)
-        stored = value;
-      else
-        stored = narrow<decltype(like)>(value);
-      std::memcpy(converted.data() + i * int64_t(sizeof stored), &stored,
-                  sizeof stored);
-      holdsAll &= !std::isfinite(value) ||
-                  std::isfinite(floatAt(to, converted.data(), i));
-    }
-  };
-  if (to == DType::BF16)
-    convertTo(bf16());
-  else if (to == DType::F16)
-    convertTo(f16());
-  else
-    convertTo(float());
-  return holdsAll;
-}
-
-/// A tensor under one of its names.
-struct Named {
-  std::string name;
-  const TensorInfo *info;
-};
-
-/// A tensor that is copied from another file.
-struct Passed {
-  std::string name;
-  SafeTensor tensor;
-  int64_t added = 0; // added to a count
-};
-
-struct Contents {
-  std::vector<Named> tensors;
-  SafetensorsFile beside;
-  std::vector<Passed> passed; // of `beside`
-  std::optional<DType> type;  // of plain floats; none: the step's type
-  std::map<std::string, std::string> metadata;
-  bool hasSum = false;
-  int64_t step = 0; // for messages
-};
-
-/// Collects the `names` whose tensors are finite in the existing file.
-Status finiteIn(const std::string &path, const std::vector<std::string> &names,
-                std::vector<std::string> &finite) {
-  SafetensorsFile old;
-  if (!SafetensorsFile::open(path, old))
-    return Status::ok(); // Nothing of value is replaced.
-  for (const std::string &name : names) {
-    const SafeTensor *tensor = old.find(name);
-    if (!tensor || !isPlainFloat(tensor->type))
-      continue;
-    bool isGood = true;
-    if (Status s = eachFilePiece(old, *tensor,
-                                 [&](const char *data, int64_t bytes) {
-                                   isGood &=
-                                       isFinite(tensor->type, data,
-                                                bytes / sizeOf(tensor->type));
-                                   return Status::ok();
-                                 });
-        !s)
-      return s;
-    if (isGood)
-      finite.push_back(name);
-  }
-  return Status::ok();
-}
-
-/// Whether a step may have produced a non-finite value here.
-bool isMade(const TensorInfo &info) {
-  return info.role != Role::Param || info.trainable;
-}
-
-/// Writes the tensors in order. A non-finite value never replaces a finite one
-/// of the existing file. All ranks read, and one of them writes.
-Status writeFile(const Homes &homes, const std::string &directory,
-                 const char *name, const Contents &contents) {
-  std::vector<std::pair<std::string, SafeTensor>> tensors;
-  for (const Named &named : contents.tensors) {
-    SafeTensor tensor;
-    tensor.type = contents.type && isPlainFloat(named.info->type)
-                      ? *contents.type
-                      : named.info->type;
-    tensor.shape.assign(named.info->dims, named.info->dims + named.info->rank);
-    tensors.emplace_back(named.name, tensor);
-  }
-  for (const Passed &passed : contents.passed) {
-    tensors.emplace_back(passed.name, passed.tensor);
-    if (contents.type && isPlainFloat(passed.tensor.type))
-      tensors.back().second.type = *contents.type;
-  }
-  std::map<std::string, std::string> metadata = contents.metadata;
-  if (contents.hasSum)
-    metadata[kSumKey] = std::string(kSumDigits, '0');
-  AtomicFile out(homes.writesFiles());
-  if (Status s = out.create(directory, name); !s)
-    return s;
-  FileSum sum;
-  auto write = [&](const char *data, int64_t bytes) {
-    if (contents.hasSum)
-      sum.add(data, bytes);
-    return out.write(data, bytes);
-  };
-  const std::string header = safetensorsHeader(tensors, metadata);
-  if (Status s = write(header.data(), int64_t(header.size())); !s)
-    return s;
-  std::vector<char> piece(static_cast<size_t>(kPieceBytes)), converted;
-  auto writeAs = [&](DType to, DType from, const char *data, int64_t bytes,
-                     const std::string &tensor) -> Status {
-    if (to == from)
-      return write(data, bytes);
-    if (!convert(from, data, bytes / sizeOf(from), to, converted))
-      return {Code::BadInput, "'" + tensor + "' has numbers that " +
-                                  nameOf(to) + " can't hold; '" + name +
-                                  "' isn't written"};
-    return write(converted.data(), int64_t(converted.size()));
-  };
-  std::vector<std::string> broken;
-  for (size_t i = 0; i < contents.tensors.size(); ++i) {
-    const TensorInfo &info = *contents.tensors[i].info;
-    const DType type = tensors[i].second.type;
-    bool isGood = true;
-    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
-      const int64_t some = std::min(kPieceBytes, info.bytes() - at);
-      const int64_t count = some / sizeOf(info.type);
-      if (Status s = homes.read(info, at, piece.data(), some); !s)
-        return s;
-      if (isPlainFloat(info.type) && isMade(info))
-        isGood &= isFinite(info.type, piece.data(), count);
-      if (Status s = writeAs(type, info.type, piece.data(), some,
-                             contents.tensors[i].name);
-          !s)
-        return s;
-    }
-    if (!isGood)
-      broken.push_back(contents.tensors[i].name);
-  }
-  for (size_t i = 0; i < contents.passed.size(); ++i) {
-    const Passed &passed = contents.passed[i];
-    const DType type = tensors[contents.tensors.size() + i].second.type;
-    auto pass = [&](char *data, int64_t bytes) {
-      int64_t count;
-      if (passed.added && bytes == sizeof count) {
-        std::memcpy(&count, data, sizeof count);
-        count += passed.added;
-        std::memcpy(data, &count, sizeof count);
-      }
-      return writeAs(type, passed.tensor.type, data, bytes, passed.name);
-    };
-    if (Status s = eachFilePiece(contents.beside, passed.tensor, pass); !s)
-      return s;
-  }
-  const std::string path = directory + "/" + name;
-  std::vector<std::string> lost;
-  if (!broken.empty())
-    if (Status s = finiteIn(path, broken, lost); !s)
-      return s;
-  if (!lost.empty())
-    return {Code::BadInput,
-            listNames(lost) + (lost.size() == 1 ? " isn't" : " aren't") +
-                " finite after step " + std::to_string(contents.step) + "; '" +
-                path + "' is, and stays as it was"};
-  if (contents.hasSum) {
-    const size_t at = header.find(kSumText) + std::strlen(kSumText);
-    const std::string digits = sum.digits();
-    if (Status s = out.rewrite(int64_t(at), digits.data(), kSumDigits); !s)
-      return s;
-  }
-  return out.commit();
 }
 
 } // namespace
@@ -333,7 +126,7 @@ Status Step::save(const std::string &directory, const RunNotes &notes) {
     return lost_;
   if (!checkParams(program_, given_))
     return {Code::Usage, "there is nothing to save yet"};
-  Contents contents;
+  FileContents contents;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
     if (const TensorInfo &info = program_.tensors[i];
         isValue(info) && !isBase(info))
@@ -363,30 +156,6 @@ Status Step::save(const std::string &directory, const RunNotes &notes) {
   contents.hasSum = true;
   contents.step = steps_;
   return writeFile(homes(), directory, kCheckpointFile, contents);
-}
-
-Status saveAdapter(const Step &step, const std::string &directory) {
-  if (Status s = checkValues(step); !s)
-    return s;
-  const StepProgram &program = step.program();
-  const std::string config = program.adapterConfig;
-  AtomicFile out(step.homes().writesFiles());
-  if (Status s = out.create(directory, "adapter_config.json"); !s)
-    return s;
-  if (Status s = out.write(config.data(), int64_t(config.size())); !s)
-    return s;
-  Contents contents;
-  for (int64_t i = 0; i < program.tensorCount; ++i)
-    if (const TensorInfo &info = program.tensors[i]; isInAdapter(info))
-      contents.tensors.push_back({nameInAdapter(program, info), &info});
-  contents.metadata = {{"format", "pt"}};
-  contents.type = DType::F32;
-  contents.step = step.steps();
-  if (Status s = writeFile(step.homes(), directory, "adapter_model.safetensors",
-                           contents);
-      !s)
-    return s;
-  return out.commit();
 }
 
 /// Brings the base's values that the step lacks from the file `beside`, and
@@ -444,127 +213,6 @@ static Status checkBase(const StepProgram &program, const Homes &homes,
             "'" + path + "' was trained on another base: " + listNames(others) +
                 (others.size() == 1 ? " differs" : " differ")};
   return Status::ok();
-}
-
-/// Takes the values from `beside` that belong to the model but that no step
-/// needs. PyTorch's batch norm counts its batches beside its statistics. The
-/// new count is the file's count plus the `moved` steps that updated the
-/// statistics.
-static Status passOn(const StepProgram &program, int64_t moved,
-                     const std::string &beside, Contents &contents) {
-  if (Status s = SafetensorsFile::open(beside, contents.beside); !s)
-    return s;
-  auto meta = [&](const char *key) -> std::string {
-    auto found = contents.beside.metadata().find(key);
-    return found == contents.beside.metadata().end() ? "" : found->second;
-  };
-  if (meta(kMakerKey) != kMaker)
-    return Status::ok(); // A file of the user: its content is unknown.
-  std::set<std::string> known;
-  for (const Named &named : contents.tensors)
-    known.insert(named.name);
-  std::istringstream transient(meta(kTransientKey));
-  for (std::string name; std::getline(transient, name);) {
-    known.insert(name);
-    std::erase_if(contents.tensors,
-                  [&](const Named &named) { return named.name == name; });
-  }
-  const std::string end = "num_batches_tracked";
-  for (const auto &[name, tensor] : contents.beside.tensors()) {
-    if (known.count(name))
-      continue;
-    Passed passed{name, tensor};
-    if (name.size() >= end.size() && tensor.type == DType::I64 &&
-        name.compare(name.size() - end.size(), end.size(), end) == 0) {
-      const std::string statistic =
-          name.substr(0, name.size() - end.size()) + "running_mean";
-      for (int64_t i = 0; i < program.tensorCount; ++i)
-        if (program.tensors[i].role == Role::State &&
-            statistic == program.tensors[i].name)
-          passed.added = moved;
-    }
-    contents.passed.push_back(std::move(passed));
-  }
-  return Status::ok();
-}
-
-static Status checkStored(const StepProgram &program, bool trainedAlone) {
-  for (int64_t i = 0; i < program.tensorCount; ++i)
-    if (program.tensors[i].stored && !trainedAlone)
-      return {Code::Unsupported,
-              std::string("'") + program.tensors[i].name +
-                  "' is stored as codes: the model's weights are what the step "
-                  "was loaded from, and a checkpoint has what it trains"};
-  return Status::ok();
-}
-
-/// Gives all tensors the names that they have in the file.
-static Status rename(const SavedWeights &how, Contents &contents) {
-  std::set<std::string> names;
-  auto give = [&](std::string &name) {
-    const std::string old = name;
-    if (!name.compare(0, how.oldPrefix.size(), how.oldPrefix))
-      name = how.newPrefix + name.substr(how.oldPrefix.size());
-    if (const std::string fault = name.empty() ? "is empty" : nameFault(name);
-        !fault.empty())
-      return Status(Code::BadInput,
-                    "'" + old + "': its name in the file " + fault);
-    if (!names.insert(name).second)
-      return Status(Code::BadInput,
-                    "two tensors would be '" + name + "' in the file");
-    return Status::ok();
-  };
-  for (Named &named : contents.tensors)
-    if (Status s = give(named.name); !s)
-      return s;
-  for (Passed &passed : contents.passed)
-    if (Status s = give(passed.name); !s)
-      return s;
-  return Status::ok();
-}
-
-/// Lists the tensors of a file of weights. `moved`: as of passOn.
-static Status listWeights(const StepProgram &program, const SavedWeights &how,
-                          int64_t moved, Contents &contents) {
-  if (Status s = checkStored(program, how.trainedAlone); !s)
-    return s;
-  for (int64_t i = 0; i < program.tensorCount; ++i) {
-    const TensorInfo &info = program.tensors[i];
-    const bool isSaved = info.role == Role::Param
-                             ? info.trainable || !how.trainedAlone
-                             : info.role == Role::State && !how.trainedAlone;
-    if (!isSaved)
-      continue;
-    contents.tensors.push_back({info.name, &info});
-    // PyTorch's state_dict lists a tied weight under each of its names.
-    for (int32_t k = 0; k < info.aliasCount; ++k)
-      contents.tensors.push_back({info.aliases[k], &info});
-  }
-  if (!how.beside.empty() && !how.trainedAlone)
-    if (Status s = passOn(program, moved, how.beside, contents); !s)
-      return s;
-  return rename(how, contents);
-}
-
-Status values::checkSaved(const StepProgram &program, const SavedWeights &how) {
-  Contents contents;
-  return listWeights(program, how, 0, contents);
-}
-
-Status Step::saveWeights(const std::string &directory,
-                         const SavedWeights &how) {
-  if (!lost_)
-    return lost_;
-  if (!checkParams(program_, given_))
-    return {Code::Usage, "there is nothing to save yet"};
-  Contents contents;
-  if (Status s = listWeights(program_, how, steps_ - skipped_, contents); !s)
-    return s;
-  // transformers opens only files with this entry.
-  contents.metadata = {{"format", "pt"}};
-  contents.type = how.type;
-  contents.step = steps_;
-  return writeFile(homes(), directory, kModelFile, contents);
 }
 
 /// The loss of an evaluation in the notes of a checkpoint.

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +30,38 @@ Status openError(const std::string &path, int error) {
     why = "it is, or passes through, a symbolic link";
   return {theirs ? Code::BadInput : Code::World,
           "can't open '" + path + "': " + why};
+}
+
+/// Opens a file below a directory, behind no symbolic link. -1 and errno on
+/// failure.
+int openIn(int directory, const std::string &name, int flags) {
+  open_how how{};
+  how.flags = uint64_t(flags) | O_CLOEXEC | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return int(syscall(SYS_openat2, directory, name.c_str(), &how, sizeof how));
+}
+
+/// Code::World if bytes are missing.
+Status readAll(int descriptor, const std::string &shown, int64_t at, void *to,
+               int64_t bytes) {
+  char *out = static_cast<char *>(to);
+  while (bytes > 0) {
+    const ssize_t done = pread(descriptor, out, size_t(bytes), off_t(at));
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return {Code::World, "can't read '" + shown + "': " +
+                               (done ? std::strerror(errno) : "it ends there")};
+    out += done;
+    at += done;
+    bytes -= done;
+  }
+  return Status::ok();
+}
+
+/// Before the number of the process in the name of a temporary file.
+std::string temporaryPrefix(const std::string &name) {
+  return "." + name + ".tmp.";
 }
 } // namespace
 
@@ -102,27 +135,13 @@ Status MappedFile::map(int descriptor, const std::string &shown,
 }
 
 Status MappedFile::read(int64_t at, void *to, int64_t bytes) const {
-  char *out = static_cast<char *>(to);
-  while (bytes > 0) {
-    const ssize_t done = pread(descriptor_, out, size_t(bytes), off_t(at));
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done < 0)
-      return {Code::World,
-              "can't read '" + shown_ + "': " + std::strerror(errno)};
-    if (done == 0) {
-      struct stat info {};
-      (void)fstat(descriptor_, &info);
-      return {Code::World, "'" + shown_ +
-                               "' was cut while it was read: it had " +
-                               std::to_string(bytes_) + " bytes, and has " +
-                               std::to_string(info.st_size)};
-    }
-    out += done;
-    at += done;
-    bytes -= done;
-  }
-  return Status::ok();
+  const Status done = readAll(descriptor_, shown_, at, to, bytes);
+  struct stat info {};
+  if (done || fstat(descriptor_, &info) || info.st_size >= bytes_)
+    return done;
+  return {Code::World, "'" + shown_ + "' was cut while it was read: it had " +
+                           std::to_string(bytes_) + " bytes, and has " +
+                           std::to_string(info.st_size)};
 }
 
 void MappedFile::release(const char *from, int64_t bytes) const {
@@ -151,11 +170,7 @@ Status MappedFile::openBeneath(const std::string &directory,
   const int base = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (base < 0)
     return openError(directory, errno);
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const int descriptor =
-      int(syscall(SYS_openat2, base, name.c_str(), &how, sizeof how));
+  const int descriptor = openIn(base, name, O_RDONLY);
   const int error = errno;
   close(base);
   if (descriptor < 0)
@@ -164,8 +179,8 @@ Status MappedFile::openBeneath(const std::string &directory,
 }
 
 namespace {
-/// Removes the files of killed runs: names made of `prefix` and the number of a
-/// process that no longer exists (or of this process).
+/// Removes the files of killed runs: names made of `prefix`, the number of a
+/// process that no longer exists (or of this process), and random digits.
 void removeLeftovers(int directory, const std::string &prefix) {
   DIR *entries = fdopendir(dup(directory));
   if (!entries)
@@ -176,7 +191,7 @@ void removeLeftovers(int directory, const std::string &prefix) {
       continue;
     char *end;
     const long number = std::strtol(name + prefix.size(), &end, 10);
-    if (*end || number <= 0)
+    if ((*end && *end != '.') || number <= 0)
       continue;
     if (number == getpid() || (kill(pid_t(number), 0) && errno == ESRCH))
       unlinkat(directory, name, 0);
@@ -186,21 +201,24 @@ void removeLeftovers(int directory, const std::string &prefix) {
 } // namespace
 
 AtomicFile::~AtomicFile() {
-  if (file_ >= 0) {
-    close(file_);
+  discard();
+  for (const int descriptor : {directory_, readable_})
+    if (descriptor >= 0)
+      close(descriptor);
+}
+
+void AtomicFile::discard() {
+  if (file_ < 0)
+    return;
+  close(file_);
+  file_ = -1;
+  if (isOwner_)
     unlinkat(directory_, temporary_.c_str(), 0);
-  }
-  if (directory_ >= 0)
-    close(directory_);
 }
 
 Status AtomicFile::fail(const char *what) {
   const int error = errno;
-  if (file_ >= 0) {
-    close(file_);
-    unlinkat(directory_, temporary_.c_str(), 0);
-    file_ = -1;
-  }
+  discard();
   std::string message = std::string("can't ") + what + " '" + shown_ +
                         "': " + std::strerror(error);
   if (error == ENOSPC || error == EDQUOT || error == EFBIG)
@@ -214,18 +232,41 @@ Status AtomicFile::create(const std::string &directory,
     return Status::ok();
   shown_ = directory + "/" + name;
   name_ = name;
-  temporary_ = "." + name + ".tmp." + std::to_string(getpid());
   if (mkdir(directory.c_str(), 0777) && errno != EEXIST)
     return fail("make the directory of");
   directory_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory_ < 0)
     return fail("open the directory of");
-  removeLeftovers(directory_, "." + name + ".tmp.");
+  uint64_t random;
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    return fail("name");
+  char digits[20];
+  std::snprintf(digits, sizeof digits, ".%016llx",
+                static_cast<unsigned long long>(random));
+  temporary_ = temporaryPrefix(name) + std::to_string(getpid()) + digits;
+  removeLeftovers(directory_, temporaryPrefix(name));
   file_ = openat(directory_, temporary_.c_str(),
                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file_ < 0)
     return fail("create");
   return Status::ok();
+}
+
+bool AtomicFile::join(const std::string &directory, const std::string &name,
+                      const std::string &temporary, int64_t bytes) {
+  shown_ = directory + "/" + name;
+  name_ = name;
+  isOwner_ = false;
+  temporary_ = temporary;
+  if (temporary.compare(0, temporaryPrefix(name).size(), temporaryPrefix(name)))
+    return false;
+  directory_ = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  file_ = directory_ < 0 ? -1 : openIn(directory_, temporary, O_WRONLY);
+  struct stat info;
+  if (file_ >= 0 && (fstat(file_, &info) || !S_ISREG(info.st_mode) ||
+                     info.st_nlink != 1 || info.st_size != bytes))
+    discard();
+  return file_ >= 0;
 }
 
 Status AtomicFile::write(const void *data, int64_t bytes) {
@@ -243,9 +284,13 @@ Status AtomicFile::write(const void *data, int64_t bytes) {
   return Status::ok();
 }
 
-Status AtomicFile::rewrite(int64_t at, const void *data, int64_t bytes) {
+Status AtomicFile::resize(int64_t bytes) {
+  return ftruncate(file_, off_t(bytes)) ? fail("write") : Status::ok();
+}
+
+Status AtomicFile::writeAt(int64_t at, const void *data, int64_t bytes) {
   const char *from = static_cast<const char *>(data);
-  while (bytes > 0 && writes_) {
+  while (bytes > 0) {
     const ssize_t done = pwrite(file_, from, size_t(bytes), off_t(at));
     if (done < 0 && errno == EINTR)
       continue;
@@ -258,11 +303,23 @@ Status AtomicFile::rewrite(int64_t at, const void *data, int64_t bytes) {
   return Status::ok();
 }
 
+Status AtomicFile::sync() {
+  return fsync(file_) ? fail("write") : Status::ok();
+}
+
+Status AtomicFile::readBack(int64_t at, void *to, int64_t bytes) {
+  if (readable_ < 0)
+    readable_ = openIn(directory_, temporary_, O_RDONLY);
+  if (readable_ < 0)
+    return fail("read");
+  return readAll(readable_, shown_, at, to, bytes);
+}
+
 Status AtomicFile::commit() {
   if (!writes_)
     return Status::ok();
-  if (fsync(file_))
-    return fail("write");
+  if (Status s = sync(); !s)
+    return s;
   const int file = file_;
   if (renameat(directory_, temporary_.c_str(), directory_, name_.c_str()))
     return fail("replace");

@@ -56,6 +56,9 @@ private:
 ///
 /// A failure removes the temporary file and leaves the old file unchanged. A
 /// failed fsync isn't retried: the data may be lost.
+///
+/// Other processes may write parts of the file: they join() it by the name of
+/// the temporary file, which nobody can guess. They never rename or remove it.
 class AtomicFile {
 public:
   AtomicFile() = default;
@@ -68,16 +71,32 @@ public:
 
   /// Creates the directory if it doesn't exist (its parents must exist).
   Status create(const std::string &directory, const std::string &name);
+  /// The name of the temporary file in the directory.
+  const std::string &temporary() const { return temporary_; }
+  /// Opens the temporary file of another process. False if this one doesn't
+  /// see it, or sees another number of bytes than `bytes`.
+  bool join(const std::string &directory, const std::string &name,
+            const std::string &temporary, int64_t bytes);
   Status write(const void *data, int64_t bytes);
-  /// Overwrites bytes that were written before.
-  Status rewrite(int64_t at, const void *data, int64_t bytes);
+  /// The file has `bytes` bytes: zeros where nothing is written.
+  Status resize(int64_t bytes);
+  Status writeAt(int64_t at, const void *data, int64_t bytes);
+  /// Brings what was written to the disk.
+  Status sync();
+  /// Reads what any process has written and synced.
+  Status readBack(int64_t at, void *to, int64_t bytes);
+  /// Removes the temporary file.
+  void discard();
   /// Syncs the file, renames it, and syncs the directory.
   Status commit();
 
 private:
   Status fail(const char *what);
-  bool writes_ = true;
+  bool writes_ = true, isOwner_ = true;
   int directory_ = -1, file_ = -1;
+  /// A file that is open for both is read, page by page, before parts of pages
+  /// are written: another host's parts may be lost.
+  int readable_ = -1;
   std::string shown_, name_, temporary_;
 };
 

@@ -95,7 +95,7 @@ Status Homes::read(const TensorInfo &tensor, int64_t first, void *to,
     return readHeld(tensor, first, to, bytes);
   const int64_t place = placeOf(device_), size = sizeOf(tensor.type);
   for (int64_t at = first; at < first + bytes;) {
-    const int64_t owner = (at / size + tensor.shardFrom) / tensor.shard;
+    const int64_t owner = tensor.shardOf(at / size);
     const int64_t end = std::min(first + bytes, tensor.shardEnd(owner) * size);
     char *target = static_cast<char *>(to) + (at - first);
     if (owner == place)

@@ -148,6 +148,10 @@ struct TensorInfo {
   int64_t shardEnd(int64_t place) const {
     return clampToElements((place + 1) * shard - shardFrom);
   }
+  /// The rank whose shard has this element.
+  int64_t shardOf(int64_t element) const {
+    return (element + shardFrom) / shard;
+  }
 
 private:
   int64_t clampToElements(int64_t at) const {

@@ -2,7 +2,7 @@
 //
 // A step for several devices is trained by a world of processes, its ranks.
 // They run one program in step: each calls all of the functions here, in one
-// order. Rank 0, the first, prints, logs and saves for all.
+// order. Rank 0, the first, prints and logs for all.
 //
 // The runtime knows the world only by this interface. Its implementation
 // (runtime/network) is linked into trainers of steps for several devices alone:

@@ -526,14 +526,15 @@ StepStatistics Step::statistics() const {
   StepStatistics s;
   s.arenaBytes = program_.arenaBytes;
   // Scanning a large arena takes milliseconds, and a step touches all its
-  // memory at once: scanning after steps 0, 1, 2, 4, 8, ... is enough.
-  if (highWaterSteps_ < 0 ||
-      (highWaterSteps_ != steps_ && (steps_ & (steps_ - 1)) == 0) ||
-      highWaterSteps_ * 2 < steps_) {
+  // memory at once: scanning after 0, 1, 2, 4, 8, ... steps of this process is
+  // enough.
+  if (highWaterRuns_ < 0 ||
+      (highWaterRuns_ != runs_ && (runs_ & (runs_ - 1)) == 0) ||
+      highWaterRuns_ * 2 < runs_) {
     for (auto [space, bytes] : highWater_)
       if (space.hasAddresses)
         bytes = device_->highWaterBytes(space.kind);
-    highWaterSteps_ = steps_;
+    highWaterRuns_ = runs_;
   }
   s.highWaterBytes = highWater_;
   s.allocations = allocations_;

@@ -194,7 +194,7 @@ private:
   double lastSeconds_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
   mutable PerSpace<int64_t> highWater_;
-  mutable int64_t highWaterSteps_ = -1;
+  mutable int64_t highWaterRuns_ = -1; // when it was counted
 };
 
 /// Computes the loss of the inputs that were written, without dropout, in the

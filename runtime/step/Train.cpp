@@ -265,7 +265,7 @@ struct Trainer {
     return Status::ok();
   }
 
-  /// One of the ranks writes; the others bring their shards.
+  /// All ranks write.
   Status save() {
     if (!arguments.saveAdapter.empty())
       if (Status s = saveAdapter(*step, arguments.saveAdapter); !s)

@@ -31,7 +31,7 @@ public:
   Status open(const StepProgram &program, const Arguments &arguments,
               const std::string &folder);
 
-  /// Rank 0 prints, logs and saves.
+  /// Rank 0 prints and logs.
   bool isFirst() const { return !ranks_ || ranks_->isFirst(); }
   /// The number of this rank among those that share a batch.
   int64_t place() const {

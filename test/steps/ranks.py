@@ -22,14 +22,15 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import trained
 from case import Case, run_cases
+from rankfiles import RankFiles
 from trained import Checkpoint, Run
+from worlds import RankRun, Ranks, libraries
 
 TEN = 10
 # Relative, of losses and of parameters, of ranks against one device: each rank rounds its own sums to 16 bits, and a last
@@ -37,8 +38,6 @@ TEN = 10
 EXACT, CODES, FP16, BF16 = (1e-6, 1e-5), (1e-6, 1e-3), (1e-4, 1e-3), (1e-3, 1e-2)
 WORLD = 74
 GPT2 = "test/models/gpt2-tiny-dropout.onnx"
-MPIRUN = shutil.which("mpirun")
-OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"] if MPIRUN and "Open MPI" in trained.run([MPIRUN, "--version"])[1] else []
 HELD_SECONDS = 0.05  # In which the network moves each gradient once.
 PRESSED = 0.02  # Of what all would take beyond the least, how much plans get.
 # Name: the step; numbers of ranks; whether several plans and libraries are compared.
@@ -74,62 +73,9 @@ CASES = {
 }
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Ranks:
-    """The processes of a world that tmc's own variables describe."""
-
-    def __init__(self, commands):
-        address = f"127.0.0.1:{free_port()}"
-        self.processes = [
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             env={**os.environ, "TMC_RANK": str(rank), "TMC_RANKS": str(len(commands)), "TMC_ADDRESS": address})
-            for rank, command in enumerate(commands)]
-
-    def wait(self, seconds=300):
-        """The largest code, and the texts of all ranks."""
-        texts = []
-        for process in self.processes:
-            try:
-                texts.append(process.communicate(timeout=seconds)[0])
-            except subprocess.TimeoutExpired:
-                self.kill()
-                texts.append(process.communicate()[0] + "\nstill ran")
-        return max(abs(process.returncode) for process in self.processes), texts
-
-    def kill(self):
-        for process in self.processes:
-            process.kill()
-
-
-class RankRun(Run):
-    """A run of several ranks by a library."""
-
-    def __init__(self, library, ranks, *args, **kwargs):
-        self.library, self.ranks = library, ranks
-        super().__init__(*args, **kwargs)
-
-    def call(self, command):
-        command = [*command, f"--network={self.library}"]
-        if self.library == "mpi":
-            return trained.run(["timeout", "300", MPIRUN, *OPEN_MPI, "-n", str(self.ranks), *command])
-        code, texts = Ranks([command] * self.ranks).wait()
-        return code, "\n".join(texts)
-
-
 def small_budget(plan):
     least = plan["smallest_found_bytes"]
     return least + int(PRESSED * (plan["unconstrained_bytes"] - least))
-
-
-def libraries(step):
-    """Those that a step has and that can be started here."""
-    return [name for name in ("mpi", "gloo")
-            if os.path.exists(os.path.join(step, f"libtmc-network-{name}.so")) and (name != "mpi" or MPIRUN)]
 
 
 class RanksCase(Case):
@@ -274,9 +220,12 @@ class Faults(Case):
 
 
 def wait_for(directory):
-    deadline = time.monotonic() + 60
-    while not os.path.exists(os.path.join(directory, "checkpoint.safetensors")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    """Until a checkpoint has replaced another one: the ranks know of the first one then."""
+    deadline, path, files = time.monotonic() + 60, os.path.join(directory, "checkpoint.safetensors"), set()
+    while len(files) < 2 and time.monotonic() < deadline:
+        if os.path.exists(path):
+            files.add(os.stat(path).st_mtime_ns)
+        time.sleep(0.02)
 
 
 def check_slowest(tally, step, data, scratch):
@@ -500,8 +449,9 @@ def add_options(parser):
 
 def cases(options, scratch):
     made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
-    made.append(InFile("shards in a file", dict(graph="test/models/gpt2-tiny.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={},
-                                                optimizer="adamw"), options, scratch))
+    tiny = dict(graph="test/models/gpt2-tiny.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={}, optimizer="adamw")
+    made.append(InFile("shards in a file", tiny, options, scratch))
+    made.append(RankFiles("saved files", tiny, options, scratch))
     made.append(Faults("faults", CASES["mlp-small"][0], options, scratch))
     made.append(Meshes("meshes", CASES["mlp-small"][0], options, scratch))
     made.append(Kills("kills", CASES["mlp-small"][0], options, scratch))

@@ -32,6 +32,7 @@ from models import ADAMW, BUDGETS, CHUNKED, MODELS
 from planted import Faults
 from targets import Targets
 from trained import EFFORT, ROOT, Tally, run
+from worlds import MPIRUN
 
 
 class Calibration:
@@ -42,9 +43,12 @@ class Calibration:
         self.scratch, self.path = scratch, os.path.join(scratch, "here.json")
 
     def check(self, tally):
+        ranks = ["--devices=2"] if MPIRUN and shutil.which("mpicxx") else []
+        if not ranks:
+            tally.skip("calibration of the network: there is no MPI")
         code, text = run([self.tmc, "calibrate", "-o", self.path, "--threads=1", "--rounds=1",
-                          "--patience=0", f"--nvme={self.scratch}"])
-        tally.test("calibration: measured", text if code else self.fault(text))
+                          "--patience=0", f"--nvme={self.scratch}", *ranks])
+        tally.test("calibration: measured", text if code else self.fault(text, ranks))
         if code:
             return
         code, text = run([self.tmc, "plan", os.path.join(ROOT, MODELS["gpt2-tiny"]["graph"]), f"--target={self.path}",
@@ -53,7 +57,7 @@ class Calibration:
             name = json.load(file)["name"]
         tally.test("calibration: planned with", "" if code == 0 and json.loads(text)["target"] == name else text or f"ended with {code}")
 
-    def fault(self, table):
+    def fault(self, table, ranks):
         """All that is measured is there and is a number. How large it is says how busy the machine is: a fit's own
         tests have times of their own (test/unit/calibrate)."""
         with open(self.path) as file:
@@ -68,6 +72,10 @@ class Calibration:
         for name, rates in target["engines"].items():
             if not rates["bytes_per_second"] > 0:
                 return f"{name} has {rates}\n{table}"
+        level = target["network"][-1]
+        if ranks and not (level["name"] == "this machine by mpi" and level["latency_seconds"] >= 0 and level["bytes_per_second"] > 0
+                          and "network of 2 ranks by mpi" in target["name"] and "64 MiB" in table):
+            return f"the network is {level}:\n{table}"
         if not target["memory_bytes"]["host"] or not target["memory_bytes"]["file"]:
             return f"the memories have {target['memory_bytes']} bytes"
         if table.count("all at once") != 1 or "products beside" not in table:

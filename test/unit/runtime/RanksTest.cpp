@@ -1,71 +1,12 @@
 //===- RanksTest.cpp - kernels of the ranks of a mesh ---------------------===//
 
+#include "RanksTesting.h"
 #include "Testing.h"
-
-#include "runtime/kernels/Ranks.h"
-
-#include <barrier>
-#include <thread>
 
 using namespace tmc;
 using namespace tmc::test;
 
 namespace {
-
-/// Ranks that are threads of one process.
-struct Room {
-  explicit Room(int ranks) : from(size_t(ranks)), all(ranks) {}
-  std::vector<const char *> from;
-  std::barrier<> all;
-};
-
-class Threads final : public Peers {
-public:
-  Threads(Room &room, int rank) : room_(room), rank_(rank) {}
-  int size(Axis axis) const override {
-    return axis == Axis::Data ? int(room_.from.size()) : 1;
-  }
-  int place(Axis) const override { return rank_; }
-  Status gather(Axis, void *to, const void *from, int64_t bytes,
-                int64_t total) override {
-    return move(to, from, bytes, 0,
-                [&](int64_t r) { return total - r * bytes; });
-  }
-  Status exchange(Axis, void *to, const void *from, int64_t bytes,
-                  int64_t total) override {
-    return move(to, from, bytes, rank_ * bytes,
-                [&](int64_t) { return total - rank_ * bytes; });
-  }
-  Status share(Axis, int from, void *data, int64_t bytes) override {
-    if (!fault.empty())
-      return {Code::World, fault};
-    room_.from[size_t(rank_)] = static_cast<const char *>(data);
-    room_.all.arrive_and_wait();
-    if (rank_ != from)
-      std::memcpy(data, room_.from[size_t(from)], size_t(bytes));
-    room_.all.arrive_and_wait();
-    return Status::ok();
-  }
-  std::string fault; // of all calls
-
-private:
-  template <typename Left>
-  Status move(void *to, const void *from, int64_t bytes, int64_t at,
-              const Left &left) {
-    if (!fault.empty())
-      return {Code::World, fault};
-    room_.from[size_t(rank_)] = static_cast<const char *>(from);
-    room_.all.arrive_and_wait();
-    for (size_t r = 0; r < room_.from.size(); ++r)
-      std::memcpy(static_cast<char *>(to) + int64_t(r) * bytes,
-                  room_.from[r] + at,
-                  size_t(std::clamp<int64_t>(left(int64_t(r)), 0, bytes)));
-    room_.all.arrive_and_wait();
-    return Status::ok();
-  }
-  Room &room_;
-  int rank_;
-};
 
 std::unique_ptr<Device> deviceWith(Peers *peers) {
   std::unique_ptr<Device> device;
@@ -124,40 +65,34 @@ static void exchangeAndGather(int64_t numbers) {
   constexpr int kRanks = 3;
   const RankPiecesParams params{
       .axis = Axis::Data, .ranks = kRanks, .bytes = 16, .total = 8 * numbers};
-  Room room(kRanks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kRanks; ++rank)
-    threads.emplace_back([&, rank] {
-      Threads peers(room, rank);
-      auto device = deviceWith(&peers);
-      ExchangeRanks exchange(params);
-      GatherRanks gather(params);
-      ShardOf shard(params);
-      EXPECT_TRUE(exchange.prepare(*device) && gather.prepare(*device) &&
-                  shard.prepare(*device));
-      Longs x(numbers), y(2 * kRanks), own(2), z(numbers + 1);
-      for (int64_t i = 0; i < numbers; ++i)
-        x[i] = 100 * rank + i + 1;
-      z[numbers] = 7;
-      for (int64_t i = 0; i < 2 * kRanks; ++i)
-        y[i] = -1;
-      Stream &stream = device->compute();
-      exchange.run(stream, {x.get()}, {y.get()}, nullptr);
-      shard.run(stream, {x.get()}, {own.get()}, nullptr);
-      gather.run(stream, {own.get()}, {z.get()}, nullptr);
-      EXPECT_TRUE(stream.failure);
-      for (int64_t r = 0; r < kRanks; ++r)
-        for (int64_t i = 0; i < 2; ++i) {
-          const bool isThere = 2 * rank + i < numbers;
-          EXPECT_EQ(y[2 * r + i], isThere ? 100 * r + 2 * rank + i + 1 : 0);
-          if (2 * r + i < numbers) {
-            EXPECT_EQ(z[2 * r + i], 100 * r + 2 * r + i + 1);
-          }
+  onRanks(kRanks, [&](Threads &peers, int rank) {
+    auto device = deviceWith(&peers);
+    ExchangeRanks exchange(params);
+    GatherRanks gather(params);
+    ShardOf shard(params);
+    EXPECT_TRUE(exchange.prepare(*device) && gather.prepare(*device) &&
+                shard.prepare(*device));
+    Longs x(numbers), y(2 * kRanks), own(2), z(numbers + 1);
+    for (int64_t i = 0; i < numbers; ++i)
+      x[i] = 100 * rank + i + 1;
+    z[numbers] = 7;
+    for (int64_t i = 0; i < 2 * kRanks; ++i)
+      y[i] = -1;
+    Stream &stream = device->compute();
+    exchange.run(stream, {x.get()}, {y.get()}, nullptr);
+    shard.run(stream, {x.get()}, {own.get()}, nullptr);
+    gather.run(stream, {own.get()}, {z.get()}, nullptr);
+    EXPECT_TRUE(stream.failure);
+    for (int64_t r = 0; r < kRanks; ++r)
+      for (int64_t i = 0; i < 2; ++i) {
+        const bool isThere = 2 * rank + i < numbers;
+        EXPECT_EQ(y[2 * r + i], isThere ? 100 * r + 2 * rank + i + 1 : 0);
+        if (2 * r + i < numbers) {
+          EXPECT_EQ(z[2 * r + i], 100 * r + 2 * r + i + 1);
         }
-      EXPECT_EQ(z[numbers], 7);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+      }
+    EXPECT_EQ(z[numbers], 7);
+  });
 }
 
 TEST(Ranks, ExchangeAndGather) {

@@ -45,6 +45,21 @@ TEST_F(Trainer, TrainsAndLogs) {
     EXPECT_GT(std::stod(field(*this / "log", name)[2]), 0) << name;
 }
 
+// The first line of a resumed run counts what its own step touched.
+TEST_F(Trainer, AResumedRunCountsItsMemory) {
+  ASSERT_EQ(train({"--steps", "2", "--quiet", "--save", *this / "run", "--log",
+                   *this / "first"})
+                .code,
+            0);
+  ASSERT_EQ(train({"--steps", "1", "--quiet", "--resume", *this / "run",
+                   "--log", *this / "second"})
+                .code,
+            0);
+  EXPECT_EQ(field(*this / "second", "step"), std::vector<std::string>{"3"});
+  EXPECT_EQ(field(*this / "second", "high_water_bytes")[0],
+            field(*this / "first", "high_water_bytes")[1]);
+}
+
 TEST_F(Trainer, ProfilesItsLaunches) {
   Result r = train({"--steps", "3", "--quiet", "--profile"});
   ASSERT_EQ(r.code, 0) << r.error;
