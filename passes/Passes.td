@@ -610,6 +610,26 @@ def VerifySchedule : Pass<"tmc-verify-schedule", "::tmc::mem::ProgramOp"> {
   }];
 }
 
+def VerifyRanks : Pass<"tmc-verify-ranks", "::mlir::ModuleOp"> {
+  let summary = "prove that ranks agree in all that they exchange";
+  let description = [{
+    Reads the placed programs of all ranks of a mesh, a program for each stage of
+    a pipeline, and proves (`compiler/analysis/RankCheck.h`): all ranks of a
+    group make the same calls in one order, with equal types and bytes; no ranks
+    wait for each other; the pieces of ranks are the whole, each byte once; each
+    engine waits for a call before it touches the call's bytes. Knows nothing of
+    the plan, changes nothing. What it finds is a defect of tmc.
+  }];
+  let options = [
+    Option<"data", "data", "int64_t", /*default=*/"0",
+           "Ranks of the axis dp; 0: those of the calls over it">,
+    Option<"tensor", "tensor", "int64_t", /*default=*/"0",
+           "Ranks of the axis tp; 0: those of the calls over it">,
+    Option<"pipeline", "pipeline", "int64_t", /*default=*/"0",
+           "Ranks of the axis pp; 0: the number of programs">,
+  ];
+}
+
 def VerifyPhase : Pass<"tmc-verify-phase", "::mlir::ModuleOp"> {
   let summary = "check what must hold at the end of a phase";
   let description = [{

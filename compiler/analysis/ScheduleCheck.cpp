@@ -1,7 +1,7 @@
 #include "compiler/analysis/ScheduleCheck.h"
 
+#include "compiler/analysis/MemAccess.h"
 #include "compiler/analysis/MemLiveness.h"
-#include "dialects/interfaces/Interfaces.h"
 
 #include <algorithm>
 #include <array>
@@ -75,7 +75,7 @@ private:
 
   /// A persistent buffer is written before the step.
   void begin(mem::BufferOp buffer) {
-    Range range = rangeOf(buffer, 0);
+    const MemRange range = rangeOf(buffer, 0);
     cover(range, [&](Bytes &bytes) { bytes.owner = buffer; });
   }
 
@@ -147,45 +147,8 @@ private:
   // Accesses
   //===--------------------------------------------------------------------===//
 
-  struct Range {
-    SpaceKind space;
-    int64_t begin, end;
-    Operation *buffer;
-  };
-
-  /// The range from the first to the last byte of `memref` in trip `trip`.
-  static Range rangeOf(Value memref, int64_t trip) {
-    auto type = cast<MemRefType>(memref.getType());
-    SmallVector<int64_t> strides;
-    int64_t first = 0, elements = 1;
-    (void)type.getStridesAndOffset(strides, first);
-    for (int64_t d = 0; d < type.getRank(); ++d)
-      elements += (type.getDimSize(d) - 1) * strides[d];
-    for (int64_t size : type.getShape())
-      elements = size ? elements : 0;
-    int64_t width = (type.getElementTypeBitWidth() + 7) / 8, begin = 0;
-    while (!memref.getDefiningOp<mem::BufferOp>()) {
-      Operation *op = memref.getDefiningOp();
-      auto here = cast<MemRefType>(memref.getType());
-      if (isa<mem::PieceOp>(op)) {
-        begin += trip * sizeInBytes(here);
-      } else {
-        auto source = cast<MemRefType>(op->getOperand(0).getType());
-        int64_t mine = 0, before = 0;
-        (void)here.getStridesAndOffset(strides, mine);
-        (void)source.getStridesAndOffset(strides, before);
-        begin += (mine - before) * ((here.getElementTypeBitWidth() + 7) / 8);
-      }
-      memref = op->getOperand(0);
-    }
-    auto buffer = memref.getDefiningOp<mem::BufferOp>();
-    begin += int64_t(buffer.getOffset());
-    return {mem::spaceOf(buffer.getType()), begin, begin + elements * width,
-            buffer};
-  }
-
   /// Calls `f` for each piece of `range`; splits pieces at the ends of `range`.
-  template <typename F> void cover(const Range &range, F f) {
+  template <typename F> void cover(const MemRange &range, F f) {
     if (range.begin >= range.end)
       return;
     std::map<int64_t, Bytes> &map = memory[range.space];
@@ -222,8 +185,7 @@ private:
     now[engine][engine] = at[engine];
     if (engine != EngineKind::Compute)
       open[op] = point;
-    SmallVector<Value> reads, writes;
-    collect(op, trip, reads, writes);
+    const MemAccesses its = accessesOf(op, trip);
     if (isa<mem::LaunchOp>(op)) {
       SpaceKind reached = infoOf(engine).writes;
       for (Value value : op->getOperands())
@@ -231,31 +193,13 @@ private:
           return report(op, "touches " + nameOf(bufferOf(value)) + ", which " +
                                 nameOf(engine) + " doesn't reach");
     }
-    for (Value value : reads)
+    for (Value value : its.reads)
       read(point, rangeOf(value, trip));
-    for (Value value : writes)
+    for (Value value : its.writes)
       write(point, rangeOf(value, trip));
   }
 
-  static void collect(Operation *op, int64_t trip, SmallVector<Value> &reads,
-                      SmallVector<Value> &writes) {
-    if (auto copy = dyn_cast<mem::CopyOp>(op)) {
-      reads.push_back(copy.getSource());
-      writes.push_back(copy.getTarget());
-    } else if (auto fill = dyn_cast<mem::FillOp>(op)) {
-      writes.push_back(fill.getTarget());
-    } else {
-      auto launch = cast<mem::LaunchOp>(op);
-      llvm::append_range(reads, launch.getInputs());
-      if (launch.getAccumulate() && !(launch.getFirstWrites() && trip == 0))
-        reads.push_back(launch.getOutputs()[launch.getAccumulated()]);
-      llvm::append_range(writes, launch.getOutputs());
-      if (launch.getScratch())
-        writes.push_back(launch.getScratch());
-    }
-  }
-
-  void read(const Point &point, const Range &range) {
+  void read(const Point &point, const MemRange &range) {
     cover(range, [&](Bytes &bytes) {
       if (bytes.owner != range.buffer)
         return report(point.op,
@@ -274,7 +218,7 @@ private:
     });
   }
 
-  void write(const Point &point, const Range &range) {
+  void write(const Point &point, const MemRange &range) {
     cover(range, [&](Bytes &bytes) {
       auto meets = [&](const Point &other, const char *what) {
         if (other.op != point.op && !isOver(other, now[point.engine]))

@@ -144,8 +144,11 @@ static Expected<void> planAndPlace(StepForm &form, ModuleOp module,
              budget < 0 ? -1 : budget - request.device.reservedBytes}));
       pm.addNestedPass<mem::ProgramOp>(
           createPlace({alignment, how.effort, int64_t(how.seed)}));
-      if (!moves.isNone())
+      const Mesh &mesh = request.asked.mesh;
+      if (!moves.isNone() || mesh.ranks() > 1)
         pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
+      if (mesh.ranks() > 1)
+        pm.addPass(createVerifyRanks({mesh.data, mesh.tensor, mesh.pipeline}));
     });
   return done;
 }

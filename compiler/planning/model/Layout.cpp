@@ -20,6 +20,8 @@ public:
   Layout(const Problem &problem, const Solution &solution);
   absl::StatusOr<Timeline> run();
 
+  std::vector<ShownTrip> *trips = nullptr; // Those shown are added, if wanted.
+
 private:
   void beginSegment(SegmentId s);
   void beginTrip(SegmentId s, int32_t trip);
@@ -158,6 +160,8 @@ absl::Status Layout::layTrip(SegmentId s, int32_t trip, int64_t times) {
   for (int32_t i = 0; i < int32_t(solution.segments[s].size()); ++i)
     if (absl::Status status = layEntry(s, trip, i); !status.ok())
       return status;
+  if (trips)
+    trips->push_back({times, clock});
   clock.run();
   for (int32_t i = 0; i < int32_t(clock.times.size()); ++i) {
     const Execution &entry = solution.segments[s][i];
@@ -363,4 +367,16 @@ absl::StatusOr<Timeline> tmc::planning::timelineOf(const Problem &problem,
   if (absl::Status status = checkLists(problem, solution); !status.ok())
     return status;
   return Layout(problem, solution).run();
+}
+
+absl::StatusOr<std::vector<ShownTrip>>
+tmc::planning::tripsOf(const Problem &problem, const Solution &solution) {
+  if (absl::Status status = checkLists(problem, solution); !status.ok())
+    return status;
+  std::vector<ShownTrip> trips;
+  Layout layout(problem, solution);
+  layout.trips = &trips;
+  if (absl::StatusOr<Timeline> laid = layout.run(); !laid.ok())
+    return laid.status();
+  return trips;
 }

@@ -210,7 +210,8 @@
 //     The first two g read nothing. In trip 2, g reads the t of trip 0.
 //
 // R9 to R19 need no deadlock check: every wait points backwards in the list,
-// and the lists of all ranks are one list.
+// and the lists of a group's ranks are one list. Ranks with lists of their own,
+// the stages of a pipeline, are run together (SimulateRanks.h).
 // Memory doesn't depend on durations: it is a function of the list alone.
 //
 // A view is not a value: the builder of a problem collapses a view into the

@@ -158,6 +158,16 @@ private:
 absl::StatusOr<Timeline> timelineOf(const Problem &problem,
                                     const Solution &solution);
 
+/// The list of a trip that is shown; it stands for `times` trips.
+struct ShownTrip {
+  int64_t times = 1;
+  TripTimes list;
+};
+
+/// The trips of a solution, in order; an error as of `timelineOf`.
+absl::StatusOr<std::vector<ShownTrip>> tripsOf(const Problem &problem,
+                                               const Solution &solution);
+
 } // namespace tmc::planning
 
 #endif // TMC_COMPILER_PLANNING_MODEL_TIMELINE_H

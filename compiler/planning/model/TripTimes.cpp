@@ -1,13 +1,11 @@
 #include "compiler/planning/model/TripTimes.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace tmc::planning;
 
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 using Wide = __int128;
 
 } // namespace
@@ -25,6 +23,13 @@ void TripTimes::add(const Entry &entry, std::span<const int32_t> waitsFor) {
 }
 
 void TripTimes::run() {
+  begin();
+  for (int64_t time = 0; time != kNever; time = soonest())
+    settle(time);
+  length = now;
+}
+
+void TripTimes::begin() {
   times.assign(entries.size(), {});
   ended.assign(entries.size(), 0);
   gate.assign(entries.size(), 0);
@@ -36,25 +41,42 @@ void TripTimes::run() {
     queue.work.clear();
     queue.next = 0;
     queue.active = kNone;
+    queue.waits = false;
   }
-  while (true) {
-    // All that happens at this time: an end lets others begin, and work without
-    // a cost ends at once.
-    for (bool changes = true; changes;) {
-      changes = false;
-      compute();
-      for (Queue &queue : engines)
-        changes |= end(queue) || begin(queue);
-    }
-    int64_t soonest = isComputing ? computed : kNever;
-    for (const Queue &queue : engines)
-      if (queue.active != kNone)
-        soonest = std::min(soonest, endOf(queue));
-    if (soonest == kNever)
-      break;
-    now = soonest;
+}
+
+/// An end lets others begin, and work without a cost ends at once.
+void TripTimes::settle(int64_t time) {
+  now = time;
+  for (bool changes = true; changes;) {
+    changes = false;
+    compute();
+    for (Queue &queue : engines)
+      changes |= end(queue) || beginNext(queue);
   }
-  length = now;
+}
+
+int64_t TripTimes::soonest() const {
+  int64_t soonest = isComputing ? computed : kNever;
+  for (const Queue &queue : engines)
+    if (queue.active != kNone)
+      soonest = std::min(soonest, endOf(queue));
+  return soonest;
+}
+
+bool TripTimes::isOver() const {
+  return next == entries.size() &&
+         std::all_of(engines.begin(), engines.end(), [](const Queue &queue) {
+           return queue.active == kNone && queue.next == queue.work.size();
+         });
+}
+
+void TripTimes::meet(size_t engine, int64_t cost) {
+  Queue &queue = engines[engine];
+  queue.waits = false;
+  queue.rest = cost;
+  queue.since = now;
+  times[size_t(queue.active)].begin = now;
 }
 
 /// Compute goes as far as it can: into the next entry that takes time, or to
@@ -97,7 +119,7 @@ bool TripTimes::passes(size_t at) {
 }
 
 /// Begins the next work of an engine, if it is complete.
-bool TripTimes::begin(Queue &queue) {
+bool TripTimes::beginNext(Queue &queue) {
   while (complete < passed.size() && isEnded(passed[complete]))
     ++complete;
   if (queue.active != kNone || queue.next == queue.work.size())
@@ -112,6 +134,7 @@ bool TripTimes::begin(Queue &queue) {
   queue.active = int32_t(entry);
   queue.rest = entries[entry].recipe->cost;
   queue.since = now;
+  queue.waits = entries[entry].meets;
   ++queue.next;
   times[entry].begin = now;
   return true;
@@ -129,6 +152,8 @@ bool TripTimes::end(Queue &queue) {
 }
 
 int64_t TripTimes::endOf(const Queue &queue) const {
+  if (queue.waits)
+    return kNever;
   const int64_t sum =
       entries[size_t(queue.active)].recipe->busShare ? shares : 0;
   if (sum <= kWholeBus)

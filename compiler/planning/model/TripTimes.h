@@ -16,6 +16,7 @@
 
 #include "compiler/planning/model/Problem.h"
 
+#include <limits>
 #include <span>
 
 namespace tmc::planning {
@@ -27,6 +28,8 @@ struct TimeSpan {
 
 class TripTimes {
 public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   explicit TripTimes(size_t numEngines) : engines(numEngines) {}
 
   struct Entry {
@@ -35,14 +38,34 @@ public:
     Phase phase = Phase::Whole;
     int32_t start = kNone; // A Done has the entry of its Start.
     bool waits = false;    // Compute waits at this Done.
+    bool meets = false;    // Work that begins when `meet` says so.
   };
   /// Adds an entry. Work waits for `makers`, entries before it, as well.
   void add(const Entry &entry, std::span<const int32_t> makers);
-  /// Computes the times of all entries since `clear`.
+  /// Computes the times of all entries since `clear`. None meets others.
   void run();
   void clear();
   /// Entries since `clear`.
   size_t size() const { return entries.size(); }
+
+  // The same step by step, for work that meets that of other ranks
+  // (SimulateRanks.h): `begin`, then `settle` at each time.
+
+  Entry &entry(size_t at) { return entries[at]; }
+  const Entry &entry(size_t at) const { return entries[at]; }
+  void begin();
+  /// Lets happen what happens at this time, which never decreases.
+  void settle(int64_t time);
+  /// The next time at which work or an entry of compute ends; kNever: nothing
+  /// is under way.
+  int64_t soonest() const;
+  bool isOver() const;
+  /// The work of an engine that could begin but for other ranks, or kNone.
+  int32_t waitingAt(size_t engine) const {
+    return engines[engine].waits ? engines[engine].active : kNone;
+  }
+  /// The work of `waitingAt` begins now, and takes `cost`.
+  void meet(size_t engine, int64_t cost);
 
   /// From the beginning of the trip. A Done lasts from when compute arrives
   /// until it continues.
@@ -54,13 +77,14 @@ private:
     std::vector<int32_t> work; // In the order of Starts.
     size_t next = 0;
     int32_t active = kNone;
-    int64_t rest = 0;  // Time that it still needs at full speed.
-    int64_t since = 0; // When `rest` was right.
+    int64_t rest = 0;   // Time that it still needs at full speed.
+    int64_t since = 0;  // When `rest` was right.
+    bool waits = false; // `active` could begin but for other ranks.
   };
 
   void compute();
   bool passes(size_t at);
-  bool begin(Queue &queue);
+  bool beginNext(Queue &queue);
   bool end(Queue &queue);
   int64_t endOf(const Queue &queue) const;
   void share(int64_t by);
