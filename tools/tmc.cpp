@@ -63,15 +63,17 @@ struct ModelFlags {
   cl::opt<std::string> devices{
       "devices", cl::value_desc("N[,N...]"),
       cl::desc("ranks that each train on their part of the batch (many.md);\n"
-               "several numbers: a step for each"),
+               "                          several numbers: a step for each"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> parallel{
       "parallel", cl::value_desc("SPEC"),
       cl::desc("what each rank does and keeps:\n"
-               "dp=N,zero=0..3,whole=N,sums=shards\n"
-               "zero=0: all, 1 and 2: shards of the moments, 3: of\n"
-               "parameters, too, but of the first `whole`\n"
-               "(default: tmc chooses; many.md)"),
+               "                          dp=N,zero=0..3,whole=N,sums=shards\n"
+               "                          zero=0: all, 1 and 2: shards of the "
+               "moments, 3: of\n"
+               "                          parameters, too, but for the first "
+               "`whole`\n"
+               "                          (default: tmc chooses; many.md)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),

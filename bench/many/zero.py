@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ZeRO's table of a GPT of 7.5B on 64 devices, by plans: bytes of a rank and of the network for zero=0 to 3.
+"""ZeRO's and ZeRO-Infinity's tables of a GPT of 7.5B, by plans: bytes of a rank, of the network and of the links.
 
     zero.py [--bin build/bin] [--target cuda:h100] [--devices 64] [--model gpt2-7.5b.onnx] [-o FILE.md]
 
@@ -7,8 +7,9 @@ Without --model, exports a GPT-2 of 36 layers, 4,096 wide, without values (examp
 with PyTorch, transformers and onnx installed) into a temporary directory. Plans a step of one
 sequence of 1,024 tokens a device in bf16 with gradients in bf16 and AdamW that clips, so that all
 gradients are there when the norm is known. Bytes are those that are alive then: 16-bit copies,
-gradients, f32 masters, moments. `published` is of Rajbhandari et al., ZeRO, 2020, figure 1. Nothing
-runs; times are predictions. Prints a table in Markdown.
+gradients, f32 masters, moments. `published` is of Rajbhandari et al., ZeRO, 2020, figure 1. The
+second table has steps of 1 and 16 devices that may offload all to their hosts. Nothing runs; times
+are predictions. Prints tables in Markdown.
 """
 
 import argparse
@@ -35,29 +36,43 @@ def export(path):
     subprocess.run([sys.executable, "-c", text], check=True, stdout=subprocess.DEVNULL)
 
 
-def plan(options, mode, budget, scratch):
-    """The plan as plan.json has it, and the trace's events."""
-    trace = os.path.join(scratch, "trace.json")
+def plan(options, devices, *flags):
     done = subprocess.run(
-        [os.path.join(options.bin, "tmc"), "plan", options.model, f"--target={options.target}", f"--devices={options.devices}",
-         f"--batch={options.devices}", f"--dim=sequence={SEQUENCE}", "--precision=bf16,gradients=bf16", "--optimizer=adamw(clip=1.0)",
-         f"--parallel={mode}", f"--budget={budget}", f"--trace={trace}", "--json"],
+        [os.path.join(options.bin, "tmc"), "plan", options.model, f"--target={options.target}", f"--batch={devices}",
+         f"--dim=sequence={SEQUENCE}", "--precision=bf16,gradients=bf16", *flags, "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        sys.exit(f"{mode} in {budget}: {done.stderr}")
+        sys.exit(f"{' '.join(flags)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def kept(options, mode, budget, published, scratch):
+    trace = os.path.join(scratch, "trace.json")
+    planned = plan(options, options.devices, "--optimizer=adamw(clip=1.0)", f"--parallel=dp={options.devices},{mode}",
+                   f"--budget={budget}", f"--trace={trace}")
     with open(trace) as file:
-        return json.loads(done.stdout), json.load(file)["traceEvents"]
-
-
-def row(options, mode, budget, published, scratch):
-    planned, events = plan(options, mode, budget, scratch)
+        events = json.load(file)["traceEvents"]
     at_norm = [e for e in events if e.get("ph") == "X" and e["args"].get("kernel") == "grad_norm"]
     held = at_norm[0]["args"]["live_bytes"] / GB
-    travels = planned["spaces"]["moved_bytes"]["network"] / (planned["values"]["trained"]["bytes"] / 2)
-    tokens = SEQUENCE / planned["step_time_s"]
+    spaces, seconds = planned["spaces"], planned["step_time_s"]
+    travels = spaces["moved_bytes"]["network"] / (planned["values"]["trained"]["bytes"] / 2)
     return [mode, budget, f"{published:g}", f"{held:.2f}", f"{100 * (held / published - 1):+.1f} %", f"{travels:.2f} n",
-            f"{planned['spaces']['busy_s']['network']:.3f} s", f"{planned['spaces']['waits_s']['network']:.3f} s", f"{planned['step_time_s']:.3f} s", f"{tokens:.0f}",
-            f"{planned['smallest_found_bytes'] / GIB:.2f} GiB"]
+            f"{spaces['busy_s']['network']:.3f} s", f"{spaces['waits_s']['network']:.3f} s", f"{seconds:.3f} s",
+            f"{SEQUENCE / seconds:.0f}", f"{planned['smallest_found_bytes'] / GIB:.2f} GiB"]
+
+
+def offloaded(options, devices):
+    ranks = [f"--parallel=dp={devices},zero=3"] if devices > 1 else []
+    planned = plan(options, devices, "--budget=10GiB", "--host-budget=400GiB", "--offload=all", *ranks)
+    spaces, seconds = planned["spaces"], planned["step_time_s"]
+    moved = spaces["moved_bytes"]
+    return [devices, f"{moved['h2d'] / GB:.2f}", f"{moved['d2h'] / GB:.2f}", f"{moved.get('network', 0) / GB:.1f}",
+            f"{spaces['host']['arena_bytes'] / GB:.1f}", f"{seconds:.3f} s", f"{SEQUENCE / seconds:.0f}"]
+
+
+def table(heads, rows):
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]
 
 
 def main():
@@ -72,10 +87,10 @@ def main():
         if not options.model:
             options.model = os.path.join(scratch, "gpt2-7.5b.onnx")
             export(options.model)
-        lines = ["| mode | budget | published GB | GB | | network | busy | kernels wait | step | tokens/s of a device | smallest budget |",
-                 "|---|---|---|---|---|---|---|---|---|---|---|"]
-        for mode, budget, published in ROWS:
-            lines.append("| " + " | ".join(row(options, mode, budget, published, scratch)) + " |")
+        lines = table(["mode", "budget", "published GB", "GB", "", "network", "busy", "kernels wait", "step", "tokens/s of a device",
+                       "smallest budget"], [kept(options, *row, scratch) for row in ROWS])
+        lines += ["", *table(["devices", "h2d GB of each", "d2h GB", "network GB", "host GB", "step", "tokens/s of a device"],
+                             [offloaded(options, devices) for devices in (1, 16)])]
     publish(lines, options.output)
 
 

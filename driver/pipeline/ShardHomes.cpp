@@ -46,13 +46,13 @@ Expected<void> tmc::keepSomeWhole(Candidate &candidate,
   if (known.kernelSeconds() >= known.stepSeconds() * (1 - kWaits))
     return {};
   std::optional<StepForm> best;
-  int64_t shards = 1;
-  for (int64_t whole = 1; whole <= shards; whole *= 2) {
+  int64_t all = 2; // Parameters that are shards or may be; known later.
+  for (int64_t whole = 1; whole < all; whole *= 2) {
     request.say("plan, " + std::to_string(whole) + " parameters whole ...");
     Expected<StepForm> form = coarseForm(candidate, request, whole);
     if (!form)
       return std::move(form.failure());
-    shards = whole + shardsIn(*form->module);
+    all = whole + shardsIn(*form->module);
     if (!form->coarse->fits) // More of them need more bytes.
       break;
     if (form->coarse->seconds < (best ? best->coarse->seconds : limit))
