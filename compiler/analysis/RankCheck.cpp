@@ -1,7 +1,6 @@
 #include "compiler/analysis/RankChecks.h"
 
 #include <algorithm>
-#include <set>
 
 using namespace tmc;
 

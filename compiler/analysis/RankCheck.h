@@ -39,9 +39,9 @@
 // goes through other ranks begins and ends in that engine, and its own queue
 // says the same: clocks over one rank's engines show all orders.
 //
-// Ranks of one program are equal, and a group of N of them gets stuck if a
-// group of two does. So two places of an axis stand for all of it, unless
-// programs are of single ranks. Pieces are those of the whole mesh.
+// Ranks of one program make the same calls, so they come to each of them alike:
+// N ranks get stuck only if two do. So two places of an axis stand for all of
+// it, unless programs are of single ranks. Pieces are those of the whole mesh.
 //
 //     RankWorld world;                       or ranksOf (RankPrograms.h)
 //     world.mesh = {.data = 2};

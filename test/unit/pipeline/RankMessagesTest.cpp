@@ -137,6 +137,61 @@ TEST(RankMessages, ToAWrongPeerAreNamed) {
   EXPECT_EQ(s.verdict().kind, RankFaultKind::Peer);
 }
 
+/// The entries of a call: itself, its record, its wait and its done.
+constexpr size_t kEntries = 4;
+
+TEST(RankMessages, PlantedFaultsAreNamed) {
+  int64_t planted = 0;
+  auto expect = [&](const Stages &s, RankFaultKind kind, const char *what) {
+    ++planted;
+    const RankFault fault = s.verdict();
+    EXPECT_STREQ(nameOf(fault.kind), nameOf(kind))
+        << what << ": " << fault.message;
+    EXPECT_NE(fault.message, "right") << what;
+  };
+  const Stages right = pipeline();
+  for (int stage : {0, 1, 2})
+    for (size_t c = 0; c < right.world.programs[size_t(stage)].buffers.size();
+         ++c) {
+      auto plant = [&](RankFaultKind kind, const char *what, auto mutate) {
+        Stages s = pipeline();
+        std::vector<RankEntry> &list = s.world.programs[size_t(stage)].entries;
+        mutate(s.call(stage, c), list, list.begin() + long(c * kEntries));
+        expect(s, kind, what);
+      };
+      plant(RankFaultKind::Bytes, "other bytes",
+            [](RankCall &call, auto &, auto) { call.bytes *= 2; });
+      plant(RankFaultKind::Type, "another type",
+            [](RankCall &call, auto &, auto) { call.type = "bf16"; });
+      plant(RankFaultKind::Group, "another group",
+            [](RankCall &call, auto &, auto) { call.ranks = 2; });
+      plant(RankFaultKind::Peer, "no peer",
+            [&](RankCall &call, auto &, auto) { call.peer = stage; });
+      plant(RankFaultKind::Peer, "a wrong peer",
+            [&](RankCall &call, auto &, auto) {
+              call.peer = 3 - stage - call.peer;
+            });
+      plant(RankFaultKind::Unmatched, "a missing call",
+            [](RankCall &, auto &list, auto at) {
+              list.erase(at, at + kEntries);
+            });
+      plant(RankFaultKind::Unmatched, "an extra call",
+            [](RankCall &, auto &list, auto at) { list.insert(at, *at); });
+      plant(RankFaultKind::Wait, "a dropped wait",
+            [](RankCall &, auto &list, auto at) { list.erase(at + 2); });
+      plant(RankFaultKind::Wait, "a dropped done",
+            [](RankCall &, auto &list, auto at) { list.erase(at + 3); });
+      plant(RankFaultKind::Piece, "bytes beyond its buffer",
+            [](RankCall &, auto &, auto at) {
+              for (std::vector<RankBytes> *all : {&at->reads, &at->writes})
+                for (RankBytes &bytes : *all)
+                  bytes.begin += 32, bytes.end += 32;
+            });
+    }
+  std::printf("  %d faults planted\n", int(planted));
+  EXPECT_GE(planted, 100);
+}
+
 TEST(RankMessages, WithoutPartnersAreNamed) {
   Stages s(2);
   s.send(0, 1, "x");
@@ -179,6 +234,36 @@ TEST(RankMessages, ThatWaitForEachOtherAreNamed) {
     t.send(stage, (stage + 1) % 3, "x" + std::to_string(stage));
   }
   EXPECT_EQ(t.verdict().kind, RankFaultKind::Cycle);
+}
+
+/// One forward and one backward part in turn (1F1B): the last stage must
+/// receive its next input before it sends a gradient.
+TEST(RankMessages, OfAPipelineInTurnNeedAnOrder) {
+  for (bool receivesFirst : {false, true}) {
+    Stages s(2);
+    s.send(0, 1, "x0");
+    for (const char *m : {"1", "2"}) {
+      s.send(0, 1, "x" + std::string(m));
+      s.receive(0, 1, "g" + std::to_string(m[0] - '1'));
+    }
+    s.receive(0, 1, "g2");
+    s.receive(1, 0, "x0");
+    for (int m : {0, 1, 2}) {
+      const std::string sent = "g" + std::to_string(m);
+      const std::string next = "x" + std::to_string(m + 1);
+      if (receivesFirst && m < 2)
+        s.receive(1, 0, next);
+      s.send(1, 0, sent);
+      if (!receivesFirst && m < 2)
+        s.receive(1, 0, next);
+    }
+    EXPECT_EQ(s.verdict().message,
+              receivesFirst
+                  ? "right"
+                  : "rank 0's call 2, a send of 'x1' over pp, waits for rank "
+                    "1's call 2, a send of 'g0' over pp, which waits for rank "
+                    "0");
+  }
 }
 
 TEST(RankMessages, AreWaitedFor) {

@@ -1,6 +1,7 @@
 // SimulateRanksTest.cpp - the lists of several ranks, run together: beside a
 // graph of all their moments, beside one rank, and pipelines beside formulas.
 
+#include "test/unit/planning/Lagging.h"
 #include "test/unit/planning/NetworkBrute.h"
 #include "test/unit/planning/RanksBrute.h"
 #include "test/unit/planning/SpaceBrute.h"
@@ -82,6 +83,8 @@ TEST(SimulateRanks, EqualRanksAreAsOne) {
     for (Recipe &r : w.p.recipes)
       r.busShare = w.p.isOnNetwork(r) ? 0 : r.busShare;
     expectAsOne(w.p, baseSolution(w.p), ranks);
+    const Problem lagging = laggingLoop(random, /*network=*/true);
+    expectAsOne(lagging, baseSolution(lagging), ranks);
   }
 }
 
