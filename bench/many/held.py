@@ -26,7 +26,7 @@ from tables import publish  # noqa: E402
 
 RANKS = 2
 DATA = os.path.join(ROOT, "examples", "data", "text.u16.bin")
-LATENCY = 50e-6
+LATENCY, ONE_RATE = 50e-6, 10**9
 
 
 def run(command, **more):
@@ -34,6 +34,15 @@ def run(command, **more):
     if done.returncode:
         sys.exit(f"{' '.join(command)}: {done.stdout}")
     return done.stdout
+
+
+def hold(target, rate):
+    """The target's file with a network of that rate."""
+    with open(target) as file:
+        measured = json.load(file)
+    measured["network"] = [dict(name="held", ranks=None, latency_seconds=LATENCY, bytes_per_second=rate)]
+    with open(target, "w") as file:
+        json.dump(measured, file)
 
 
 def compile_step(options, target, directory, *flags):
@@ -68,22 +77,15 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         target, profile = os.path.join(scratch, "here.json"), os.path.join(scratch, "profile.json")
         run([os.path.join(options.bin, "tmc"), "calibrate", "-o", target, "--threads=1", "--rounds=1"])
+        hold(target, ONE_RATE)
         first = os.path.join(scratch, "first")
-        plan = compile_step(options, target, first)
+        compile_step(options, target, first)
         train(options, first, f"--profile={profile}")
-        traffic = plan["spaces"]["moved_bytes"]["network"]
-        compile_step(options, target, first, f"--prices={profile}")
-        with open(os.path.join(first, "plan.json")) as file:
-            kernels = json.load(file)["spaces"]["busy_s"]["compute"]
-        rate = int(traffic / (options.part * kernels))
-        with open(target) as file:
-            measured = json.load(file)
-        measured["network"] = [dict(name="held", ranks=None, latency_seconds=LATENCY, bytes_per_second=rate)]
-        slow = os.path.join(scratch, "slow.json")
-        with open(slow, "w") as file:
-            json.dump(measured, file)
+        busy = compile_step(options, target, first, f"--prices={profile}")["spaces"]["busy_s"]
+        rate = int(ONE_RATE * busy["network"] / (options.part * busy["compute"]))
+        hold(target, rate)
         held = os.path.join(scratch, "held")
-        plan = compile_step(options, slow, held, f"--prices={profile}")
+        plan = compile_step(options, target, held, f"--prices={profile}")
         waits_for = plan["spaces"]["waits_s"]["network"]
         busy = plan["spaces"]["busy_s"]["network"]
         runs = {"held": [], "free": []}

@@ -32,8 +32,8 @@
 //     after the work that made its operand, and after the last use of the bytes
 //     that it writes. Nothing touches its bytes before an engine has waited for
 //     it. The kernels have waited for it at its done, and each call has one.
-//   - Nothing is missing. A buffer is written before it is read. If a rank takes
-//     its shard of a kept value, the value is gathered again in that step.
+//   - Nothing is missing. A buffer is written before it is read. A rank that
+//     takes its shard of a kept value gathers the value again in that step.
 //
 // A rank has one network engine. So an order of two entries of one rank that
 // goes through other ranks begins and ends in that engine, and its own queue
