@@ -44,8 +44,8 @@ public:
     const Made first = make(held);
     if (!holdBack(first, held))
       return first.order;
-    Made second = make(held);
-    return second.ends < first.ends ? std::move(second.order) : first.order;
+    const Made second = make(held);
+    return second.ends < first.ends ? second.order : first.order;
   }
 
 private:
