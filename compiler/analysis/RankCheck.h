@@ -72,13 +72,14 @@ struct RankCall {
   };
   Kind kind = Kind::Gather;
   Axis axis = Axis::Data;
-  int64_t ranks = 1;        // Of the group, as the call says.
-  std::string type = "f32"; // Of an element.
+  int64_t ranks = 1;        // The group's, as the call says.
+  std::string type = "f32"; // An element's.
   int64_t elementBytes = 4;
-  int64_t bytes = 0;   // Of a piece, padding included, or of the message.
-  int64_t total = 0;   // Of the whole; a message has none.
-  int64_t offset = -1; // Of this rank's piece; -1: its place * bytes.
-  int peer = -1;       // Its place on `axis`; Send and Receive.
+  int64_t bytes = 0; // A piece's, padding included, or the message's.
+  int64_t total = 0; // The whole's; a message has none.
+  int64_t offset =
+      -1;        // This rank's piece begins here; -1: at its place * bytes.
+  int peer = -1; // Its place on `axis`; Send and Receive.
   /// A gather of values side by side: its pieces are no shards.
   bool isWhole = false;
 
@@ -114,7 +115,7 @@ struct RankEntry {
   EngineKind engine = EngineKind::Compute;
   int64_t event = -1; // Record, Wait and Done.
   // Work:
-  std::string name; // Of its value: "h.0.attn.w".
+  std::string name; // Its value's: "h.0.attn.w".
   int64_t instance = 0;
   std::vector<RankBytes> reads, writes;
   std::optional<RankCall> call;

@@ -10,8 +10,8 @@ namespace tmc {
 /// The ranks that stand for all of a world.
 struct ShownRanks {
   Mesh mesh;
-  std::vector<const RankProgram *> programs; // Of each rank of `mesh`.
-  std::vector<int64_t> numbers;              // Of each in the whole world.
+  std::vector<const RankProgram *> programs; // By rank of `mesh`.
+  std::vector<int64_t> numbers; // By rank: its number in the whole world.
 
   int size() const { return int(programs.size()); }
   std::string nameOf(int rank) const {

@@ -54,7 +54,7 @@ public:
 
 private:
   const ShownRanks &ranks;
-  std::vector<Calls> calls; // Of each rank.
+  std::vector<Calls> calls; // By rank.
   std::optional<RankFault> fault;
 
   void report(RankFaultKind kind, const RankSide &at, const std::string &text,

@@ -61,7 +61,7 @@ private:
   size_t next = 0; // The entry that compute comes to.
   PerEngine<std::deque<Queued>> queues;
   std::map<int64_t, int64_t> latest; // The latest record of each event.
-  std::vector<bool> passed;          // Of each record.
+  std::vector<bool> passed;          // By record.
   int64_t calls = 0;
 
   bool passes(const Queued &queued) {

@@ -69,7 +69,7 @@ private:
   std::vector<Point> calls;                // All so far.
   std::map<const RankEntry *, Point> open; // Calls without a done.
   const RankEntry *last = nullptr;         // The call before this entry.
-  std::vector<bool> isMade;                // Of each buffer.
+  std::vector<bool> isMade;                // By buffer.
   /// Cuts of kept buffers, which a gather must write again.
   std::map<int32_t, const RankEntry *> cuts;
 

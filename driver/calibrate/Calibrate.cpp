@@ -109,6 +109,12 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     if (options.progress)
       showProgress(what);
   };
+  auto during = [&](const std::string &what, auto &&work) {
+    say(what + " ...");
+    auto done = work();
+    say("");
+    return done;
+  };
   // The checks of `fit` come before the minute of measuring.
   MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,
                    options.threads, options.patienceSeconds};
@@ -118,50 +124,27 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   NetworkRunner network{(directory + "/network").str(), options.devices,
                         options.network};
   if (options.devices > 0) {
-    say("compiling network ...");
-    auto prepared = network.prepare();
-    say("");
-    if (!prepared)
-      return std::move(prepared.failure());
+    TMC_TRY(during("compiling network", [&] { return network.prepare(); }));
   }
   std::vector<CompiledProbe> probes;
   for (const Probe &probe : calibrationProbes(*known)) {
-    say("compiling " + probe.name + " ...");
-    auto compiled = compileProbe(probe, options.target, directory.str().str());
-    say("");
+    auto compiled = during("compiling " + probe.name, [&] {
+      return compileProbe(probe, options.target, directory.str().str());
+    });
     if (!compiled)
       return std::move(compiled.failure());
     probes.push_back(std::move(*compiled));
   }
-  say("compiling transfers ...");
-  auto prepared = moves.prepare();
-  say("");
-  if (!prepared)
-    return std::move(prepared.failure());
+  TMC_TRY(during("compiling transfers", [&] { return moves.prepare(); }));
   for (int64_t round = 1; round <= options.rounds; ++round) {
-    auto sayRound = [&](const std::string &name) {
-      say("round " + std::to_string(round) + " of " +
-          std::to_string(options.rounds) + ": " + name + " ...");
-    };
-    for (CompiledProbe &probe : probes) {
-      sayRound(probe.name);
-      auto done = measure(probe, options);
-      say("");
-      if (!done)
-        return std::move(done.failure());
-    }
-    sayRound("transfers");
-    auto done = moves.measure();
-    say("");
-    if (!done)
-      return std::move(done.failure());
-    if (options.devices > 0) {
-      sayRound("network");
-      auto done = network.measure();
-      say("");
-      if (!done)
-        return std::move(done.failure());
-    }
+    const std::string its = "round " + std::to_string(round) + " of " +
+                            std::to_string(options.rounds) + ": ";
+    for (CompiledProbe &probe : probes)
+      TMC_TRY(
+          during(its + probe.name, [&] { return measure(probe, options); }));
+    TMC_TRY(during(its + "transfers", [&] { return moves.measure(); }));
+    if (options.devices > 0)
+      TMC_TRY(during(its + "network", [&] { return network.measure(); }));
   }
   if (moves.fastest.empty())
     return moves.tooSlow();

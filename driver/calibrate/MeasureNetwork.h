@@ -17,7 +17,7 @@ struct NetworkRunner {
   std::string directory; // For the probe's files; created by prepare().
   int64_t ranks = 2;
   std::string library; // "mpi" or "gloo"; "": MPI where it can start, or Gloo.
-  MeasuredNetwork fastest{}; // Of all rounds so far.
+  MeasuredNetwork fastest{}; // In all rounds so far.
 
   /// Chooses the library, and compiles it and the program. Fails if this
   /// machine can't compile or start one.

@@ -19,7 +19,7 @@ namespace tmc {
 
 /// The times of calls of one size.
 struct NetworkTime {
-  int64_t bytes = 0; // Of the whole value.
+  int64_t bytes = 0; // The whole value's.
   double gatherSeconds = 0, exchangeSeconds = 0;
 };
 

@@ -266,14 +266,6 @@ Expected<void> tmc::shapeForm(Candidate &candidate, StepForm &form) {
   return {};
 }
 
-/// Begins another form of the step, from the same program.
-static void fork(StepForm &form, StepForm &other) {
-  other.module = form.module->clone();
-  other.figures = form.figures;
-  other.copies = form.copies;
-  other.shardLevel = form.shardLevel;
-}
-
 /// Shapes the programs of a rank that keeps shards of the moments, and of the
 /// parameters as well.
 static Expected<void> shapeShards(Candidate &candidate) {
@@ -285,8 +277,8 @@ static Expected<void> shapeShards(Candidate &candidate) {
   form.shardLevel = asked.value_or(2);
   form.wholeParams = candidate.options.wholeParams;
   if (!asked) {
-    fork(form, candidate.unsharded);
-    fork(form, other);
+    candidate.unsharded = anotherForm(form);
+    other = anotherForm(form);
     other.shardLevel = 3;
   }
   TMC_TRY(shapeForm(candidate, form));
@@ -309,7 +301,7 @@ static Expected<void> shape(Candidate &candidate) {
                        asked != NarrowCopies::Cast;
   form.copies = mayKeep ? NarrowCopies::Kept : NarrowCopies::Cast;
   if (mayKeep && asked == NarrowCopies::Auto) {
-    fork(form, other);
+    other = anotherForm(form);
     other.copies = NarrowCopies::Cast;
   }
   TMC_TRY(shapeForm(candidate, form));

@@ -35,7 +35,7 @@ struct Candidate {
   StepForm form;  // The form to run; before the plan phase the only one, or the
                   // first to be planned.
   StepForm other; // The other one, if there are two.
-  /// Where tmc chooses the shards of ranks: the program before `-tmc-shard`.
+  /// The program before `-tmc-shard`, if tmc chooses the shards of ranks.
   StepForm unsharded;
   std::vector<std::string> warnings; // Of all phases that have run.
   bool isOneOfSeveral = false;       // It is compared with others.

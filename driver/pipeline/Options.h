@@ -70,7 +70,7 @@ struct CompileOptions {
   /// The moments and parameters that each rank keeps as shards: the level of
   /// passes/Shard.cpp. None: tmc's choice.
   std::optional<int64_t> shardLevel;
-  int64_t wholeParams = 0; // Of level 3: its `whole`.
+  int64_t wholeParams = 0; // The `whole` of level 3.
   bool addsShards = false; // Over micro-batches: shards of gradients.
   /// More than one: a step for each number of ranks, ascending, in a folder of
   /// the output.

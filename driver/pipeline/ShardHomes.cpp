@@ -25,10 +25,7 @@ static int64_t shardsIn(ModuleOp module) {
 /// The form that keeps `whole` parameters whole, with its coarse plan.
 static Expected<StepForm>
 coarseForm(Candidate &candidate, const PlanRequest &request, int64_t whole) {
-  StepForm form;
-  form.module = candidate.unsharded.module->clone();
-  form.figures = candidate.unsharded.figures;
-  form.copies = candidate.unsharded.copies;
+  StepForm form = anotherForm(candidate.unsharded);
   form.shardLevel = 3;
   form.wholeParams = whole;
   TMC_TRY(shapeForm(candidate, form));

@@ -14,6 +14,15 @@
 using namespace mlir;
 using namespace tmc;
 
+StepForm tmc::anotherForm(const StepForm &form) {
+  StepForm other;
+  other.module = form.module.get().clone();
+  other.figures = form.figures;
+  other.copies = form.copies;
+  other.shardLevel = form.shardLevel;
+  return other;
+}
+
 void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   if (!request.asked.offload.isNone())
     return;

@@ -55,6 +55,9 @@ struct StepForm {
   std::optional<CoarsePlan> coarse; // Its coarse plan, if made.
 };
 
+/// Another form of the step, from the same program and in the same setting.
+StepForm anotherForm(const StepForm &form);
+
 /// The budgets of a step: memory of `device`, of the host, and files.
 PerSpace<int64_t> budgetsOf(const CompileOptions &asked, const Target &device);
 

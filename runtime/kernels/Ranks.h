@@ -7,6 +7,9 @@
 // A network library moves bytes and never adds: the bits of its sums depend on
 // sizes, topology and version. `SumPieces` adds, in the order of the ranks.
 //
+// Cards have no kernels for these yet. The parameters describe them to plans,
+// and `tmc compile` refuses such steps for cards.
+//
 // If a transfer fails, the step is void: the stream keeps the reason, and later
 // kernels of this kind move nothing.
 //

@@ -58,7 +58,8 @@ private:
 /// failed fsync isn't retried: the data may be lost.
 ///
 /// Other processes may write parts of the file: they join() it by the name of
-/// the temporary file, which nobody can guess. They never rename or remove it.
+/// the temporary file, which no other program can guess. They never rename or
+/// remove it.
 class AtomicFile {
 public:
   AtomicFile() = default;

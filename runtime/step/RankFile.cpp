@@ -88,7 +88,7 @@ Status RankFile::settle(const Status &own) {
 
 Status RankFile::commit(const Status &own) {
   const Status done = own && isFirst() ? file_.commit() : own;
-  // Rank 0 waits for nobody: it knows at once that the file is there.
+  // Rank 0 knows at once that the file is there.
   char isDone = done.isOk();
   if (Status s = share(0, &isDone, 1); !s)
     return s;

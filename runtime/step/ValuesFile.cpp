@@ -80,7 +80,7 @@ Status finiteIn(const std::string &path, const std::vector<std::string> &names,
   return Status::ok();
 }
 
-/// Whether a step may have produced a non-finite value here.
+/// True if a step may have produced a non-finite value here.
 bool isMade(const TensorInfo &info) {
   return info.role != Role::Param || info.trainable;
 }

@@ -41,10 +41,10 @@ public:
 private:
   struct Rank {
     std::vector<ShownTrip> trips;
-    size_t trip = 0;                // Of `trips`; their number: at the end.
-    int64_t run = 0;                // Of those that the trip stands for.
-    int64_t since = 0;              // The trip's begin.
-    std::vector<EngineId> engineOf; // Of each channel.
+    size_t trip = 0;   // An index of `trips`; their number: at the end.
+    int64_t run = 0;   // One of those that the trip stands for.
+    int64_t since = 0; // The trip's begin.
+    std::vector<EngineId> engineOf; // By channel.
     std::vector<int64_t> readyAt;   // Its next meeting; -1: it isn't there.
     RankTimes::Of times;
 

@@ -42,7 +42,7 @@ struct RankList {
 
 struct RankTimes {
   struct Of {
-    int64_t end = 0; // Of its list.
+    int64_t end = 0; // Its list's.
     /// Time in which its networks could have begun work but for other ranks.
     int64_t waiting = 0;
   };

@@ -53,8 +53,8 @@ private:
     std::vector<InstructionId> order;
     std::vector<size_t> indices; // The same, as indices of the list.
     int64_t ends = 0;
-    /// Compute stands still, and the number of instructions before the work
-    /// that it waits for.
+    /// A time for which compute stands still, and the number of instructions
+    /// before the work that it waits for.
     struct Wait {
       int64_t time;
       size_t startedAt;

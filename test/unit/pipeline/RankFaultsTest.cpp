@@ -178,7 +178,7 @@ private:
   const Case &which;
   ModuleOp original;
   const size_t calls;
-  const size_t step; // Of many calls, waits and so on, some show all.
+  const size_t step; // From one fault to the next: some calls show all.
 
   void expect(Trial &trial, const std::string &what, const std::string &kind) {
     ++planted()[what];
@@ -325,23 +325,20 @@ private:
         expect(trial, what, "wait");
       }
     }
-    const size_t dones = Trial(original).all<mem::DoneOp>().size();
-    for (size_t d = 0; d < dones; d += step) {
+    dropCallsOwn<mem::DoneOp>("a dropped done");
+    dropCallsOwn<mem::RecordOp>("a dropped record");
+  }
+
+  /// Drops each op of this type whose event is a call's.
+  template <typename Op> void dropCallsOwn(const char *what) {
+    const size_t ops = Trial(original).all<Op>().size();
+    for (size_t i = 0; i < ops; i += step) {
       Trial trial(original);
-      mem::DoneOp done = trial.all<mem::DoneOp>()[d];
-      if (!callOf(trial, done.getEvent()))
+      Op op = trial.all<Op>()[i];
+      if (!callOf(trial, op.getEvent()))
         continue;
-      done->erase();
-      expect(trial, "a dropped done", "wait");
-    }
-    const size_t records = Trial(original).all<mem::RecordOp>().size();
-    for (size_t r = 0; r < records; r += step) {
-      Trial trial(original);
-      mem::RecordOp record = trial.all<mem::RecordOp>()[r];
-      if (!callOf(trial, record.getEvent()))
-        continue;
-      record->erase();
-      expect(trial, "a dropped record", "wait");
+      op->erase();
+      expect(trial, what, "wait");
     }
   }
 

@@ -76,7 +76,7 @@ private:
   std::vector<std::vector<Edge>> edges; // From each node.
   std::vector<int> before;              // The edges to each.
   std::vector<int64_t> at;
-  std::vector<std::vector<Meeting>> met; // Of each channel.
+  std::vector<std::vector<Meeting>> met; // By channel.
   std::vector<int> blocked;              // Nodes that never happen.
 
   int node() {
@@ -216,7 +216,7 @@ private:
     Problem problem;
     Solution solution;
     std::vector<int32_t> channelOf;
-    std::vector<ValueId> made, onHost;              // Of this segment.
+    std::vector<ValueId> made, onHost;              // In this segment.
     std::map<EngineId, std::deque<Execution>> open; // Work without a Done.
     std::vector<std::pair<EngineId, int32_t>> held; // Calls, with channels.
     std::vector<ValueId> done;                      // Compute may read them.
@@ -225,7 +225,7 @@ private:
 
   Random &random;
   std::vector<Rank> ranks;
-  std::vector<EngineId> networkOf; // Of each channel.
+  std::vector<EngineId> networkOf; // By channel.
   EngineId hostEngine = 0;
   bool isCalm = true;
 

@@ -6,19 +6,6 @@
 using namespace tmc;
 using namespace tmc::test;
 
-namespace {
-
-std::unique_ptr<Device> deviceWith(Peers *peers) {
-  std::unique_ptr<Device> device;
-  DeviceOptions options;
-  options.threads = 1;
-  options.peers = peers;
-  EXPECT_TRUE(createDevice(options, device));
-  return device;
-}
-
-} // namespace
-
 // The sum of a long chain of unlike numbers shows its order.
 TEST(SumPieces, AddsInTheOrderOfTheRanks) {
   for (int64_t count : {1, 7, 16, 40000})

@@ -3,10 +3,13 @@
 #define TMC_TEST_UNIT_RUNTIME_RANKSTESTING_H
 
 #include "runtime/kernels/Ranks.h"
+#include "runtime/step/Device.h"
 
 #include <algorithm>
 #include <barrier>
 #include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -81,6 +84,16 @@ template <typename F> void onRanks(int ranks, F &&body) {
     });
   for (std::thread &thread : threads)
     thread.join();
+}
+
+/// A device of one thread whose rank is one of `peers`.
+inline std::unique_ptr<Device> deviceWith(Peers *peers) {
+  std::unique_ptr<Device> device;
+  DeviceOptions options;
+  options.threads = 1;
+  options.peers = peers;
+  EXPECT_TRUE(createDevice(options, device));
+  return device;
 }
 
 } // namespace tmc::test

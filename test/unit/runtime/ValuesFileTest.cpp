@@ -25,7 +25,7 @@ constexpr int64_t kPiece = 1 << 20;
 /// spans several pieces, and a border of shards lies within "table" or "small".
 class Model {
 public:
-  explicit Model(int ranks) : device_(deviceOf(nullptr)) {
+  explicit Model(int ranks) : device_(deviceWith(nullptr)) {
     const int64_t counts[] = {700001, 5000, 1300000};
     const char *names[] = {"cut", "small", "table"};
     int64_t all = 0;
@@ -53,7 +53,7 @@ public:
   Status write(Peers *peers, const std::string &directory,
                std::optional<DType> type = {}, double broken = 0,
                const std::string &where = "table") {
-    device_ = deviceOf(peers);
+    device_ = deviceWith(peers);
     EXPECT_TRUE(device_->allocateArena(SpaceKind::Device, bytes_));
     const Homes homes(*device_);
     FileContents contents;
@@ -74,14 +74,6 @@ public:
   }
 
 private:
-  static std::unique_ptr<Device> deviceOf(Peers *peers) {
-    std::unique_ptr<Device> device;
-    DeviceOptions options;
-    options.threads = 1;
-    options.peers = peers;
-    EXPECT_TRUE(createDevice(options, device));
-    return device;
-  }
   void add(const char *name, int64_t count, int64_t offset) {
     tensors_.push_back({.name = name,
                         .type = DType::F32,
