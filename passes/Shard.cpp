@@ -2,6 +2,7 @@
 
 #include "passes/Copies.h"
 #include "passes/Passes.h"
+#include "passes/ShardRows.h"
 
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/Builders.h"
@@ -35,7 +36,7 @@ class Sharding {
 public:
   Sharding(train::StepOp step, int64_t ranks, const ShardOptions &how)
       : step(step), block(step.getBody().front()), ranks(ranks),
-        level(how.level), how(how), b(step) {}
+        level(how.level), how(how), rows(ranks), b(step) {}
 
   void run() {
     SmallVector<CutUpdate> updates;
@@ -56,6 +57,7 @@ public:
       eraseUnused(update.sum);
     }
     cutFrozen();
+    rows.lookUpInShards(step);
     groupSmallSums();
     step.setFunctionType(
         FunctionType::get(step.getContext(), block.getArgumentTypes(),
@@ -67,6 +69,7 @@ private:
   Block &block;
   const int64_t ranks, level;
   const ShardOptions how;
+  ShardRows rows;
   OpBuilder b;
   /// Parameters of which the rank keeps its shard.
   llvm::DenseSet<Value> cutParams;
@@ -92,9 +95,19 @@ private:
       places[&op] = int64_t(places.size());
     auto firstRead = [&](const Param &param) {
       int64_t first = int64_t(places.size());
-      for (Operation *user : param.value.getUsers())
-        if (user != param.update)
+      auto read = [&](Operation *user) {
+        auto lookup = dyn_cast<nn::EmbeddingOp>(user);
+        if (user != param.update &&
+            (!lookup ||
+             !rows.areFew(lookup.getIds(),
+                          cast<RankedTensorType>(lookup.getTable().getType()))))
           first = std::min(first, places[block.findAncestorOpInBlock(*user)]);
+      };
+      for (Operation *user : param.value.getUsers())
+        if (isa<arith::TruncFOp>(user))
+          llvm::for_each(user->getUsers(), read);
+        else
+          read(user);
       return std::pair(first, param.value.getArgNumber());
     };
     llvm::sort(params, [&](const Param &a, const Param &b) {
@@ -148,9 +161,21 @@ private:
 
   /// This rank's shard of the sum of all ranks' `value`.
   Value exchanged(Value value) {
+    if (std::optional<RowsGradient> part = rows.rowsIn(value))
+      return rows.sum(b, *part,
+                      part->rest ? exchangedAtOnce(part->rest) : Value());
     Location loc = value.getLoc();
     Value pieces = nn::ExchangeOp::create(b, loc, value, nn::Axis::Data, ranks);
     return nn::SumPiecesOp::create(b, loc, pieces);
+  }
+
+  /// The same, where `value` is made.
+  Value exchangedAtOnce(Value value) {
+    OpBuilder::InsertionGuard guard(b);
+    if (Operation *maker = value.getDefiningOp();
+        maker && maker->getBlock() == b.getInsertionBlock())
+      b.setInsertionPointAfter(maker);
+    return exchanged(value);
   }
 
   /// The shard where micro-batches add up `sum`: each is exchanged in its trip,

@@ -28,6 +28,26 @@ static void copyShard(Tensor &to, int64_t at, int64_t size, const Tensor &whole,
     to.set(at + i, whole, place * size + i);
 }
 
+/// Calls visit(rank, at, element) for each element of each row of `op`'s table
+/// that ranks look up: it is element `at` of the rank's rows and `element` of
+/// the table.
+template <typename OpTy, typename Visit>
+static LogicalResult eachRowElement(OpTy op, const Tensor &ids, Visit &&visit) {
+  auto table = cast<RankedTensorType>(op.getTable());
+  const int64_t width = llvm::product_of(table.getShape().drop_front());
+  const int64_t rows = ids.size() / int64_t(op.getRanks());
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    const int64_t id = ids.ints[i];
+    if (id < 0 || id >= table.getDimSize(0))
+      return op.emitError("id ")
+             << id << " at position " << i << " is outside [0, "
+             << table.getDimSize(0) << ")";
+    for (int64_t j = 0; j < width; ++j)
+      visit(i / rows, i % rows * width + j, id * width + j);
+  }
+  return success();
+}
+
 void tmc::reference::addRanks(OpTable &table) {
   table.add<SumOverOp>([](SumOverOp op, OpCall &call) -> LogicalResult {
     FailureOr<std::vector<Tensor>> all = call.fromRanks(
@@ -74,6 +94,38 @@ void tmc::reference::addRanks(OpTable &table) {
     copyShard(out, 0, out.size(), call.in(op.getInput()),
               call.placeOn(runtimeAxis(op.getAxis())));
     return success();
+  });
+  table.add<EmbeddingPiecesOp>(
+      [](EmbeddingPiecesOp op, OpCall &call) -> LogicalResult {
+        const Tensor &shard = call.in(op.getShard());
+        Tensor &out = call.out(0);
+        const int64_t first =
+            call.placeOn(runtimeAxis(op.getAxis())) * shard.size();
+        const int64_t piece = out.size() / int64_t(op.getRanks());
+        return eachRowElement(op, call.in(op.getIds()),
+                              [&](int64_t rank, int64_t at, int64_t element) {
+                                const int64_t own = element - first,
+                                              to = rank * piece + at;
+                                if (own >= 0 && own < shard.size())
+                                  out.set(to, shard, own);
+                                else
+                                  out.floats[to] = -0.0;
+                              });
+      });
+  table.add<EmbeddingGradShardOp>([](EmbeddingGradShardOp op,
+                                     OpCall &call) -> LogicalResult {
+    const Tensor &grad = call.in(op.getGrad());
+    Tensor &out = call.out(0);
+    if (const Tensor *acc = call.inOrNull(op.getAcc()))
+      out.floats = acc->floats;
+    const int64_t first = call.placeOn(runtimeAxis(op.getAxis())) * out.size();
+    const int64_t each = grad.size() / int64_t(op.getRanks());
+    return eachRowElement(op, call.in(op.getIds()),
+                          [&](int64_t rank, int64_t at, int64_t element) {
+                            const int64_t own = element - first;
+                            if (own >= 0 && own < out.size())
+                              out.floats[own] += grad.floats[rank * each + at];
+                          });
   });
 }
 

@@ -406,6 +406,8 @@ std::optional<MutableOperandRange> tmc::nn::accumulatorOf(Operation *op) {
     return product.getAccMutable();
   if (auto rows = dyn_cast<EmbeddingGradOp>(op))
     return rows.getAccMutable();
+  if (auto rows = dyn_cast<EmbeddingGradShardOp>(op))
+    return rows.getAccMutable();
   if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op);
       loss && !loss.getBias())
     return loss.getAccMutable();

@@ -1,10 +1,11 @@
-// Ranks.cpp - nn.sum_over, nn.exchange, nn.sum_pieces, nn.gather, nn.shard_of.
+// Ranks.cpp - ops of the ranks of a mesh.
 
 #include "dialects/nn/Ranks.h"
 
 #include "dialects/nn/Builders.h"
 
 #include "runtime/kernels/Ranks.h"
+#include "runtime/kernels/ShardedEmbedding.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -181,4 +182,126 @@ KernelCall ShardOfOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
                                   .bytes = sizeInBytes(getResult().getType()),
                                   .total = sizeInBytes(getInput().getType())},
                                  backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.embedding_pieces, nn.embedding_grad_shard
+//===----------------------------------------------------------------------===//
+
+/// Checks the operands that lookups and gradients have alike.
+static LogicalResult checkTable(std::optional<Location> loc,
+                                RankedTensorType table, RankedTensorType ids,
+                                int64_t ranks) {
+  if (!table || table.getRank() < 1)
+    return emitOptionalError(loc, "needs a table");
+  if (ranks < 1 || ids.getRank() < 1 || ids.getDimSize(0) != ranks)
+    return emitOptionalError(loc, "takes indices ", ids, " of ", ranks,
+                             " ranks");
+  return success();
+}
+
+/// The elements of a row of the result of nn.embedding_pieces.
+static int64_t pieceElements(RankedTensorType table, RankedTensorType ids) {
+  const int64_t rows = ids.getNumElements() / ids.getDimSize(0);
+  return shardElements(rows * llvm::product_of(table.getShape().drop_front()),
+                       1);
+}
+
+template <typename K>
+static KernelCall shardedKernel(RankedTensorType table, RankedTensorType ids,
+                                nn::Axis axis, Backend backend) {
+  const int64_t ranks = ids.getDimSize(0);
+  return KernelCall::of<K>(
+      table.getContext(),
+      {.type = runtimeType(table),
+       .indexType = runtimeType(ids),
+       .vocabulary = table.getDimSize(0),
+       .channels = llvm::product_of(table.getShape().drop_front()),
+       .axis = runtimeAxis(axis),
+       .ranks = ranks,
+       .rows = ids.getNumElements() / ranks,
+       .shard = shardElements(table.getNumElements(), ranks),
+       .piece = pieceElements(table, ids)},
+      backend);
+}
+
+LogicalResult
+EmbeddingPiecesOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                    Adaptor op,
+                                    SmallVectorImpl<Type> &results) {
+  auto table = dyn_cast<RankedTensorType>(op.getTable());
+  RankedTensorType ids = tensorType(op.getIds());
+  const int64_t ranks = op.getRanks();
+  if (failed(checkTable(loc, table, ids, ranks))) // C1, C3
+    return failure();
+  auto shard = RankedTensorType::get(
+      {shardElements(table.getNumElements(), ranks)}, table.getElementType());
+  if (op.getShard().getType() != shard) // C2
+    return emitOptionalError(loc, "takes a shard ", op.getShard().getType(),
+                             " of ", table, " where ", shard, " is due");
+  results.push_back(table.clone({ranks, pieceElements(table, ids)}));
+  return success();
+}
+
+int64_t EmbeddingPiecesOp::getFlops() { return 0; }
+int64_t EmbeddingPiecesOp::getBytesMoved() {
+  // A rank's shard has a rank's share of all rows.
+  return sizeInBytes(getResult().getType()) * (getRanks() + 1) / getRanks() +
+         sizeInBytes(getIds().getType());
+}
+
+OpCuts EmbeddingPiecesOp::getCuts() { return {*this, kNoBatch}; }
+
+KernelCall EmbeddingPiecesOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return shardedKernel<EmbeddingPieces>(cast<RankedTensorType>(getTable()),
+                                        tensorType(getIds()), getAxis(),
+                                        backend);
+}
+
+LogicalResult
+EmbeddingGradShardOp::inferReturnTypes(MLIRContext *,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  auto table = dyn_cast<RankedTensorType>(op.getTable());
+  RankedTensorType ids = tensorType(op.getIds());
+  const int64_t ranks = op.getRanks();
+  if (failed(checkTable(loc, table, ids, ranks))) // C1, C3
+    return failure();
+  SmallVector<int64_t> shape(ids.getShape());
+  llvm::append_range(shape, table.getShape().drop_front());
+  if (op.getGrad().getType() != table.clone(shape)) // C2
+    return emitOptionalError(loc, "takes a gradient of type ",
+                             op.getGrad().getType(), " where ",
+                             table.clone(shape), " is due");
+  auto shard = RankedTensorType::get(
+      {shardElements(table.getNumElements(), ranks)}, table.getElementType());
+  if (op.getAcc() && op.getAcc().getType() != shard) // C4
+    return emitOptionalError(loc, "accumulates a result of type ", shard,
+                             " onto ", op.getAcc().getType());
+  results.push_back(shard);
+  return success();
+}
+
+int64_t EmbeddingGradShardOp::getFlops() {
+  return elements(getGrad()) / int64_t(getRanks());
+}
+
+int64_t EmbeddingGradShardOp::getBytesMoved() {
+  const int64_t bytes =
+      3 * sizeInBytes(getGrad().getType()) / int64_t(getRanks()) +
+      sizeInBytes(getIds().getType());
+  return getAcc() ? bytes : bytes + sizeInBytes(getResult().getType());
+}
+
+OpCuts EmbeddingGradShardOp::getCuts() { return {*this, kNoBatch}; }
+
+int64_t EmbeddingGradShardOp::getAccumulator() { return getAcc() ? 2 : -1; }
+
+KernelCall EmbeddingGradShardOp::getKernel(ArrayRef<MemRefType>,
+                                           Backend backend) {
+  KernelCall call = shardedKernel<EmbeddingGradShard>(
+      cast<RankedTensorType>(getTable()), tensorType(getIds()), getAxis(),
+      backend);
+  call.ins = {0, 1}; // The accumulator is the result's own buffer.
+  return call;
 }

@@ -128,4 +128,56 @@ def NN_ShardOfOp : NN_InferredOp<"shard_of", [NotDifferentiable, Kernel]> {
   }];
 }
 
+def NN_EmbeddingPiecesOp : NN_InferredOp<"embedding_pieces", [
+    NotDifferentiable, Kernel]> {
+  let summary = "rows of a table of which ranks keep shards";
+  let description = [{
+    `ids` has the indices of all ranks, rank by rank. Row r of the result has
+    the rows of `table` that rank r looks up, as far as they lie in this rank's
+    shard, one after another; -0 in the place of what lies in other shards; and
+    then padding. So `nn.exchange` and `nn.sum_pieces` of it begin with this
+    rank's rows, to the bit. A bad index of this rank's is an error that the
+    runtime reports.
+
+    Constraints:
+    - C1: `table` has rank at least 1.
+    - C2: `shard` is a shard of `table` among `ranks`.
+    - C3: dimension 0 of `ids` is `ranks`.
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+  let arguments = (ins NN_Float:$shard, NN_Int:$ids, NN_Axis:$axis,
+                   I64Attr:$ranks, TypeAttr:$table);
+  let results = (outs NN_Float:$result);
+  let assemblyFormat = [{
+    $shard `,` $ids `of` $table `over` $axis `of` $ranks attr-dict
+    `:` type($shard) `,` type($ids)
+  }];
+}
+
+def NN_EmbeddingGradShardOp : NN_InferredOp<"embedding_grad_shard", [
+    NotDifferentiable, AccumulatingKernel]> {
+  let summary = "this rank's shard of a table's gradient";
+  let description = [{
+    This rank's shard of `nn.embedding_grad` of the indices and the gradients of
+    all ranks, rank by rank, or of `acc` and them. `acc` gives the result its
+    bytes.
+
+    Constraints:
+    - C1: `table` has rank at least 1.
+    - C2: `grad` has the shape of `ids` followed by a row of `table`, and
+      `table`'s element type.
+    - C3: dimension 0 of `ids` is `ranks`.
+    - C4: `acc` has the result's type.
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+  let arguments = (ins NN_Int:$ids, NN_Float:$grad, Optional<NN_Float>:$acc,
+                   NN_Axis:$axis, I64Attr:$ranks, TypeAttr:$table);
+  let results = (outs NN_Float:$result);
+  let assemblyFormat = [{
+    $ids `,` $grad (`acc` `(` $acc^ `:` type($acc) `)`)?
+    `of` $table `over` $axis `of` $ranks attr-dict
+    `:` type($ids) `,` type($grad)
+  }];
+}
+
 #endif // TMC_DIALECTS_NN_RANKS_TD

@@ -4,34 +4,14 @@
 
 #include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/step/Device.h"
+#include "runtime/cpu/RankGroup.h"
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 namespace tmc {
 
 namespace {
-
-/// The ranks of the device that a kernel was emitted for.
-struct Group {
-  Peers *peers = nullptr;
-
-  Status find(const Device &device, const RankPiecesParams &params) {
-    peers = device.peers;
-    const std::string wanted =
-        std::to_string(params.ranks) + " ranks along " + nameOf(params.axis);
-    if (!peers)
-      return {Code::Usage, "the step is for " + wanted +
-                               ", and runs without a network: its trainer has "
-                               "one, and a program gives tmc_options.peers"};
-    if (peers->size(params.axis) != params.ranks)
-      return {Code::Usage, "the step is for " + wanted + ", and runs on " +
-                               std::to_string(peers->size(params.axis))};
-    return Status::ok();
-  }
-};
 
 /// The bytes of piece `r` that aren't padding.
 int64_t ownBytes(const RankPiecesParams &params, int64_t r) {
@@ -77,13 +57,13 @@ void sumIntegers(Stream &stream, const T *x, T *y, int64_t pieces,
 
 } // namespace
 
-struct ExchangeRanks::State : Group {};
+struct ExchangeRanks::State : cpu::RankGroup {};
 ExchangeRanks::ExchangeRanks(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 ExchangeRanks::~ExchangeRanks() = default;
 
 Status ExchangeRanks::prepare(Device &device) {
-  return state_->find(device, params_);
+  return state_->find(device, params_.axis, params_.ranks);
 }
 
 void ExchangeRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
@@ -97,13 +77,13 @@ void ExchangeRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
     std::memset(to + r * params_.bytes + own, 0, size_t(params_.bytes - own));
 }
 
-struct GatherRanks::State : Group {};
+struct GatherRanks::State : cpu::RankGroup {};
 GatherRanks::GatherRanks(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 GatherRanks::~GatherRanks() = default;
 
 Status GatherRanks::prepare(Device &device) {
-  return state_->find(device, params_);
+  return state_->find(device, params_.axis, params_.ranks);
 }
 
 void GatherRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
@@ -113,13 +93,13 @@ void GatherRanks::run(Stream &stream, In ins, Out outs, void *, bool) {
                               params_.bytes, params_.total);
 }
 
-struct ShardOf::State : Group {};
+struct ShardOf::State : cpu::RankGroup {};
 ShardOf::ShardOf(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 ShardOf::~ShardOf() = default;
 
 Status ShardOf::prepare(Device &device) {
-  return state_->find(device, params_);
+  return state_->find(device, params_.axis, params_.ranks);
 }
 
 void ShardOf::run(Stream &stream, In ins, Out outs, void *, bool) {

@@ -19,5 +19,6 @@
 #include "runtime/kernels/Quantize.h"
 #include "runtime/kernels/Ranks.h"
 #include "runtime/kernels/RotaryEmbedding.h"
+#include "runtime/kernels/ShardedEmbedding.h"
 
 #endif // TMC_RUNTIME_KERNELS_KERNELS_H

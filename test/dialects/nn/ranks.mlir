@@ -63,3 +63,59 @@ func.func @shard_of_c1(%x: tensor<4xf32>) {
   %0 = nn.shard_of %x over dp of 0 : tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @embedding_pieces_c1(%w: tensor<4096xf32>, %ids: tensor<2x3xi64>) {
+  // expected-error @below {{needs a table}}
+  %0 = nn.embedding_pieces %w, %ids of tensor<f32> over dp of 2 : tensor<4096xf32>, tensor<2x3xi64>
+  return
+}
+
+// -----
+
+func.func @embedding_pieces_c2(%w: tensor<4095xf32>, %ids: tensor<2x3xi64>) {
+  // expected-error @below {{takes a shard 'tensor<4095xf32>' of 'tensor<5x1000xf32>' where 'tensor<4096xf32>' is due}}
+  %0 = nn.embedding_pieces %w, %ids of tensor<5x1000xf32> over dp of 2 : tensor<4095xf32>, tensor<2x3xi64>
+  return
+}
+
+// -----
+
+func.func @embedding_pieces_c3(%w: tensor<4096xf32>, %ids: tensor<3x3xi64>) {
+  // expected-error @below {{takes indices 'tensor<3x3xi64>' of 2 ranks}}
+  %0 = nn.embedding_pieces %w, %ids of tensor<5x1000xf32> over dp of 2 : tensor<4096xf32>, tensor<3x3xi64>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_shard_c1(%ids: tensor<2x3xi64>, %g: tensor<2x3xf32>) {
+  // expected-error @below {{needs a table}}
+  %0 = nn.embedding_grad_shard %ids, %g of tensor<f32> over dp of 2 : tensor<2x3xi64>, tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_shard_c2(%ids: tensor<2x3xi64>, %g: tensor<2x3x999xf32>) {
+  // expected-error @below {{takes a gradient of type 'tensor<2x3x999xf32>' where 'tensor<2x3x1000xf32>' is due}}
+  %0 = nn.embedding_grad_shard %ids, %g of tensor<5x1000xf32> over dp of 2 : tensor<2x3xi64>, tensor<2x3x999xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_shard_c3(%ids: tensor<3xi64>, %g: tensor<3x1000xf32>) {
+  // expected-error @below {{takes indices 'tensor<3xi64>' of 2 ranks}}
+  %0 = nn.embedding_grad_shard %ids, %g of tensor<5x1000xf32> over dp of 2 : tensor<3xi64>, tensor<3x1000xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_shard_c4(%ids: tensor<2x3xi64>, %g: tensor<2x3x1000xf32>, %a: tensor<5x1000xf32>) {
+  // expected-error @below {{accumulates a result of type 'tensor<4096xf32>' onto 'tensor<5x1000xf32>'}}
+  %0 = nn.embedding_grad_shard %ids, %g acc(%a : tensor<5x1000xf32>) of tensor<5x1000xf32> over dp of 2 : tensor<2x3xi64>, tensor<2x3x1000xf32>
+  return
+}

@@ -303,7 +303,11 @@ TEST(Cuts, OpsThatListFew) {
       "nn.quantize_both",   // one scale for all
       "nn.quantize_blocks", // packed scales are in the order of the whole
       "nn.sum_over",        // ranks exchange the whole
-      "nn.shard_of",        "nn.exchange", "nn.gather"};
+      "nn.shard_of",
+      "nn.exchange",
+      "nn.gather",
+      "nn.embedding_pieces",
+      "nn.embedding_grad_shard"};
   const std::set<std::string> batchOnly = {
       "nn.random",                // a number depends on its place
       "nn.packed_attention_grad", // three tensors in one

@@ -78,6 +78,8 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
                                        "nn.shard_of",
                                        "nn.sum_pieces",
                                        "nn.gather",
+                                       "nn.embedding_pieces",
+                                       "nn.embedding_grad_shard",
                                        "nn.batch_statistics",
                                        "nn.quantize",
                                        "nn.quantize_both",

@@ -150,6 +150,41 @@ TEST(Ranks, MakeItByExchangeAndGather) {
   }
 }
 
+/// A table that a lookup and a head read, and one that two lookups do.
+static constexpr const char *kTables = R"(func.func @forward(
+    %ids: tensor<4x5xi64> {train.role = #train.role<batch>, train.name = "ids", test.below = 300},
+    %kinds: tensor<4x5xi64> {train.role = #train.role<batch>, train.name = "kinds", test.below = 300},
+    %tied: tensor<300x32xf64> {train.role = #train.role<param>, train.name = "tied"},
+    %twice: tensor<300x32xf64> {train.role = #train.role<param>, train.name = "twice"})
+    -> (tensor<f64> {train.loss, train.name = "loss"}) {
+  %a = nn.embedding %tied, %ids : (tensor<300x32xf64>, tensor<4x5xi64>) -> tensor<4x5x32xf64>
+  %b = nn.embedding %twice, %ids : (tensor<300x32xf64>, tensor<4x5xi64>) -> tensor<4x5x32xf64>
+  %c = nn.embedding %twice, %kinds : (tensor<300x32xf64>, tensor<4x5xi64>) -> tensor<4x5x32xf64>
+  %ab = arith.addf %a, %b : tensor<4x5x32xf64>
+  %x = arith.mulf %ab, %c : tensor<4x5x32xf64>
+  %rows = nn.reshape %x : (tensor<4x5x32xf64>) -> tensor<20x32xf64>
+  %head = nn.transpose %tied [1, 0] : (tensor<300x32xf64>) -> tensor<32x300xf64>
+  %y = nn.matmul %rows, %head : (tensor<20x32xf64>, tensor<32x300xf64>) -> tensor<20x300xf64>
+  %t = math.tanh %y : tensor<20x300xf64>
+  %loss = nn.reduce sum %t over [0, 1] : (tensor<20x300xf64>) -> tensor<f64>
+  return %loss : tensor<f64>
+})";
+
+TEST(Ranks, ExchangeTheRowsOfTables) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (int64_t ranks : {2, 4})
+    for (int64_t pieces : {1, 2})
+      for (const char *how : {"level=0", "level=0 shards=true"}) {
+        if (4 / ranks < pieces)
+          continue;
+        SCOPED_TRACE(std::to_string(ranks) + ", " + std::to_string(pieces));
+        checkDealt(parse(*context, kTables), ranks,
+                   {4, ranks, pieces,
+                    std::string(",train.step(tmc-shard{") + how +
+                        "}),tmc-expand-composites"});
+      }
+}
+
 static constexpr const char *kLarge = R"(func.func @sum(
     %x: tensor<8x4096xf64>, %y: tensor<3xi64>) -> (tensor<8x4096xf64>, tensor<3xi64>) {
   %0 = nn.sum_over %x over dp of 4 : tensor<8x4096xf64>

@@ -32,3 +32,15 @@ func.func @shard_of(%x: tensor<4100xf64>) -> tensor<4096xf64> {
   %0 = nn.shard_of %x over dp of 2 : tensor<4100xf64>
   return %0 : tensor<4096xf64>
 }
+func.func @embedding_pieces(%w: tensor<4096xf64>, %ids: tensor<2x3xi64> {test.below = 5}) -> tensor<2x4096xf64> {
+  %0 = nn.embedding_pieces %w, %ids of tensor<5x1000xf64> over dp of 2 : tensor<4096xf64>, tensor<2x3xi64>
+  return %0 : tensor<2x4096xf64>
+}
+func.func @embedding_grad_shard(%ids: tensor<2x3xi64> {test.below = 5}, %g: tensor<2x3x1000xf32>) -> tensor<4096xf32> {
+  %0 = nn.embedding_grad_shard %ids, %g of tensor<5x1000xf32> over dp of 2 : tensor<2x3xi64>, tensor<2x3x1000xf32>
+  return %0 : tensor<4096xf32>
+}
+func.func @embedding_grad_shard_acc(%ids: tensor<2x3xi64> {test.below = 5}, %g: tensor<2x3x1000xf32>, %a: tensor<4096xf32>) -> tensor<4096xf32> {
+  %0 = nn.embedding_grad_shard %ids, %g acc(%a : tensor<4096xf32>) of tensor<5x1000xf32> over dp of 2 : tensor<2x3xi64>, tensor<2x3x1000xf32>
+  return %0 : tensor<4096xf32>
+}
