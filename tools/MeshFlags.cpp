@@ -50,15 +50,21 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
                              bool mayBeSeveral, CompileOptions &options) {
   if (!devices.empty())
     TMC_TRY(readDevices(devices, mayBeSeveral, options));
+  // A free number of micro-batches frees the order of their sums, too.
+  bool sumsAreFree =
+      leverTable()[kMicroBatches].isFree(options.levers[kMicroBatches]);
   llvm::SmallVector<llvm::StringRef> parts;
   parallel.split(parts, ',', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts) {
     auto [name, value] = part.split('=');
     int number = -1;
     if (name == "sums") {
-      if (value != "whole" && value != "shards")
-        return noParallel(parallel, "sums are whole or shards");
-      options.addsShards = value == "shards";
+      if (value != "whole" && value != "shards" && value != "auto")
+        return noParallel(parallel, "sums are whole, shards or auto");
+      options.sums = value == "whole"    ? RankSums::Whole
+                     : value == "shards" ? RankSums::Shards
+                                         : RankSums::Auto;
+      sumsAreFree = false;
       continue;
     }
     if (value.getAsInteger(10, number))
@@ -89,6 +95,8 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
                             "' is none of dp, tp, pp, zero, whole, sums");
     }
   }
+  if (sumsAreFree)
+    options.sums = RankSums::Auto;
   if (options.wholeParams && options.shardLevel != kMostLevel)
     return noParallel(parallel, "whole=" + std::to_string(options.wholeParams) +
                                     " needs zero=3");

@@ -8,8 +8,8 @@
 namespace tmc {
 
 /// Reads `--devices` and `--parallel`, which may be empty: "8", "2,4" if
-/// `mayBeSeveral`, and "dp=8,zero=3". A failure of usage for texts that aren't
-/// of this form or contradict each other.
+/// `mayBeSeveral`, and "dp=8,zero=3". `options` has its levers. A failure of
+/// usage for texts that aren't of this form or contradict each other.
 Expected<void> readMesh(llvm::StringRef devices, llvm::StringRef parallel,
                         bool mayBeSeveral, CompileOptions &options);
 

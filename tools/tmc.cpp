@@ -67,13 +67,16 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> parallel{
       "parallel", cl::value_desc("SPEC"),
-      cl::desc("what each rank does and keeps:\n"
-               "                          dp=N,zero=0..3,whole=N,sums=shards\n"
-               "                          zero=0: all, 1 and 2: shards of the "
-               "moments, 3: of\n"
-               "                          parameters, too, but for the first "
-               "`whole`\n"
-               "                          (default: tmc chooses; many.md)"),
+      cl::desc(
+          "what each rank does and keeps:\n"
+          "                          dp=N,zero=0..3,whole=N,sums=KIND\n"
+          "                          zero=0: all, 1 and 2: shards of the "
+          "moments, 3: of\n"
+          "                          parameters, too, but for the first "
+          "`whole`\n"
+          "                          sums over micro-batches: whole, shards "
+          "or auto\n"
+          "                          (default: tmc chooses; many.md)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),
@@ -327,7 +330,6 @@ Expected<void> ModelFlags::readModel(CompileOptions &options) {
       return Failure::usage("--dim=" + dim + " isn't of the form NAME=N");
     options.dims[name.str()] = value;
   }
-  TMC_TRY(readMesh(devices, parallel, bool(compile), options));
   if (batch.empty())
     return {};
   int64_t count;
@@ -523,6 +525,7 @@ Expected<CompileOptions> ModelFlags::read() {
   TMC_TRY(readOffload(options));
   TMC_TRY(readPlanning(options));
   TMC_TRY(readOutput(options));
+  TMC_TRY(readMesh(devices, parallel, bool(compile), options));
   freeLossChunk(options);
   return options;
 }

@@ -246,7 +246,9 @@ static json::Value algorithmsJson(const AlgorithmFile *file) {
 static json::Value meshJson(const PlanFigures &plan) {
   if (plan.mesh.ranks() == 1)
     return nullptr;
-  json::Object sizes{{"zero", plan.shardLevel}, {"whole", plan.wholeParams}};
+  json::Object sizes{{"zero", plan.shardLevel},
+                     {"whole", plan.wholeParams},
+                     {"sums", plan.addsShards ? "shards" : "whole"}};
   for (const Axis axis : {Axis::Data, Axis::Tensor, Axis::Pipeline})
     sizes[nameOf(axis)] = plan.mesh.size(axis);
   return sizes;

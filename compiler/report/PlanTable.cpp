@@ -522,7 +522,8 @@ std::string tmc::planTable(const Planned &planned) {
               plan.mesh.text() + " zero=" + std::to_string(plan.shardLevel) +
                   (plan.wholeParams
                        ? " whole=" + std::to_string(plan.wholeParams)
-                       : ""));
+                       : "") +
+                  (plan.addsShards ? " sums=shards" : ""));
   table.row("micro-batches", std::to_string(plan.microBatches));
   if (plan.lossChunk)
     table.row("rows of logits at once", std::to_string(plan.lossChunk));

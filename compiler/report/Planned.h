@@ -73,6 +73,7 @@ struct PlanFigures {
   Mesh mesh; // The ranks that each run the step on their part of the batch.
   int64_t shardLevel = 0;  // Shards that a rank keeps: passes/Shard.cpp.
   int64_t wholeParams = 0; // Its `whole`.
+  bool addsShards = false; // Its `shards`.
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   int64_t tiles = 1;     // Tiles of rows between wide products.

@@ -234,7 +234,7 @@ Expected<void> tmc::shapeForm(Candidate &candidate, StepForm &form) {
   const Target &device = candidate.forward.device;
   auto build = [&](OpPassManager &pm) {
     pm.addNestedPass<train::StepOp>(
-        createShard({form.shardLevel, form.wholeParams, options.addsShards,
+        createShard({form.shardLevel, form.wholeParams, form.addsShards,
                      form.copies == NarrowCopies::Kept}));
     // No CSE from here on: it would merge statistics recomputed in a norm's
     // gradient with those of its forward pass, and keep them alive.
@@ -258,6 +258,7 @@ Expected<void> tmc::shapeForm(Candidate &candidate, StepForm &form) {
                     candidate.warnings));
   form.figures.shardLevel = form.shardLevel;
   form.figures.wholeParams = form.wholeParams;
+  form.figures.addsShards = form.addsShards;
   form.figures.keptCopyBytes = copyBytesIn(*form.module);
   form.figures.loadStagingBytes = loadStagingIn(*form.module);
   form.shaped.clear();
@@ -266,8 +267,8 @@ Expected<void> tmc::shapeForm(Candidate &candidate, StepForm &form) {
   return {};
 }
 
-/// Shapes the programs of a rank that keeps shards of the moments, and of the
-/// parameters as well.
+/// Shapes the programs of a rank: one that keeps shards of the moments, and one
+/// that keeps the fewest bytes.
 static Expected<void> shapeShards(Candidate &candidate) {
   StepForm &form = candidate.form, &other = candidate.other;
   const std::optional<int64_t> asked = candidate.options.shardLevel;
@@ -276,10 +277,13 @@ static Expected<void> shapeShards(Candidate &candidate) {
     form.copies = NarrowCopies::Kept;
   form.shardLevel = asked.value_or(2);
   form.wholeParams = candidate.options.wholeParams;
-  if (!asked) {
+  form.addsShards = candidate.options.sums == RankSums::Shards;
+  if (!asked || mayAddShards(candidate)) {
     candidate.unsharded = anotherForm(form);
     other = anotherForm(form);
-    other.shardLevel = 3;
+    other.shardLevel = asked.value_or(3);
+    other.wholeParams = form.wholeParams;
+    other.addsShards |= mayAddShards(candidate);
   }
   TMC_TRY(shapeForm(candidate, form));
   if (other.module)
@@ -373,7 +377,9 @@ Expected<void> tmc::planCandidate(Candidate &candidate, Phase last) {
     TMC_TRY(writeProblem(candidate));
   const PlanRequest request = planRequest(candidate, last);
   Expected<void> done = planForms(candidate.form, candidate.other, request);
-  if (done && candidate.unsharded.module)
+  if (done && candidate.unsharded.module && mayAddShards(candidate))
+    done = tryOtherSums(candidate, request);
+  if (done && candidate.unsharded.module && !candidate.options.shardLevel)
     done = keepSomeWhole(candidate, request);
   showProgress(candidate.options, "");
   return done;

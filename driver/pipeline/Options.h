@@ -55,6 +55,14 @@ enum class NarrowCopies {
   Cast, // Casts in each step.
 };
 
+/// The sums of gradients over micro-batches that each of several ranks carries.
+/// The two add in another order.
+enum class RankSums {
+  Whole,  // Exchanged after the last micro-batch.
+  Shards, // A shard of each gradient, exchanged in each micro-batch.
+  Auto,   // The ones of the faster step that fits.
+};
+
 struct CompileOptions {
   std::string model; // Path of the model file: ONNX, or IR (.mlir).
   std::vector<std::string> command; // The words of the command line, for plans.
@@ -71,7 +79,7 @@ struct CompileOptions {
   /// passes/Shard.cpp. None: tmc's choice.
   std::optional<int64_t> shardLevel;
   int64_t wholeParams = 0; // The `whole` of level 3.
-  bool addsShards = false; // Over micro-batches: shards of gradients.
+  RankSums sums = RankSums::Whole;
   /// More than one: a step for each number of ranks, ascending, in a folder of
   /// the output.
   std::vector<Mesh> meshes;

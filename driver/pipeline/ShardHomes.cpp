@@ -22,18 +22,54 @@ static int64_t shardsIn(ModuleOp module) {
   return shards;
 }
 
-/// The form that keeps `whole` parameters whole, with its coarse plan.
+namespace {
+/// Things that a rank keeps.
+struct Kept {
+  int64_t level, whole;
+  bool addsShards;
+};
+} // namespace
+
+/// The form of a rank that keeps `kept`, with its coarse plan.
 static Expected<StepForm>
-coarseForm(Candidate &candidate, const PlanRequest &request, int64_t whole) {
+coarseForm(Candidate &candidate, const PlanRequest &request, const Kept &kept) {
   StepForm form = anotherForm(candidate.unsharded);
-  form.shardLevel = 3;
-  form.wholeParams = whole;
+  form.shardLevel = kept.level;
+  form.wholeParams = kept.whole;
+  form.addsShards = kept.addsShards;
   TMC_TRY(shapeForm(candidate, form));
   StepForm none;
   Expected<CoarsePlan> made = planCoarsely(form, none, request);
   if (!made)
     return std::move(made.failure());
   return form;
+}
+
+bool tmc::mayAddShards(const Candidate &candidate) {
+  return candidate.options.sums == RankSums::Auto &&
+         candidate.options.levers.count(kMicroBatches) > 1;
+}
+
+Expected<void> tmc::tryOtherSums(Candidate &candidate,
+                                 const PlanRequest &request) {
+  if (candidate.options.shardLevel) // The two ends are all that there is.
+    return {};
+  const double limit =
+      candidate.form.figures.stepSeconds() * (1 - kWorthPlanning);
+  std::optional<StepForm> best;
+  // The ends are whole sums with the first level, and shards with the last one.
+  for (const Kept &kept : {Kept{3, 0, false}, Kept{2, 0, true}}) {
+    request.say(std::string("plan, sums of ") +
+                (kept.addsShards ? "shards" : "wholes") + " ...");
+    Expected<StepForm> form = coarseForm(candidate, request, kept);
+    if (!form)
+      return std::move(form.failure());
+    if (form->coarse->fits &&
+        form->coarse->seconds < (best ? best->coarse->seconds : limit))
+      best = std::move(*form);
+  }
+  return best ? planInstead(candidate.form, std::move(*best), request)
+              : Expected<void>();
 }
 
 Expected<void> tmc::keepSomeWhole(Candidate &candidate,
@@ -46,7 +82,8 @@ Expected<void> tmc::keepSomeWhole(Candidate &candidate,
   int64_t all = 2; // Parameters that are shards or may be; known later.
   for (int64_t whole = 1; whole < all; whole *= 2) {
     request.say("plan, " + std::to_string(whole) + " parameters whole ...");
-    Expected<StepForm> form = coarseForm(candidate, request, whole);
+    Expected<StepForm> form =
+        coarseForm(candidate, request, {3, whole, candidate.form.addsShards});
     if (!form)
       return std::move(form.failure());
     all = whole + shardsIn(*form->module);

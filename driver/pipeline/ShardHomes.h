@@ -15,6 +15,10 @@
 // one, coarse plans of N = 1, 2, 4, ... show if some N is faster within the
 // budget. The fastest is planned in full, too, and the fastest full plan is the
 // step's: it is never slower than both ends.
+//
+// Over micro-batches ranks add up whole gradients, or shards of them, which
+// take fewer bytes and more messages. If tmc chooses, the two ends have one of
+// each, and coarse plans of the other pairs show if one is faster.
 
 #ifndef TMC_DRIVER_PIPELINE_SHARDHOMES_H
 #define TMC_DRIVER_PIPELINE_SHARDHOMES_H
@@ -22,6 +26,15 @@
 #include "driver/pipeline/Candidate.h"
 
 namespace tmc {
+
+/// True if tmc chooses the sums that ranks carry over micro-batches.
+bool mayAddShards(const Candidate &candidate);
+
+/// Replaces the planned `candidate.form`, which fits, by one that adds up other
+/// sums or keeps other shards, if that is faster. The form that adds whole sums
+/// and keeps whole parameters was planned, and the one that adds and keeps
+/// shards. Errors: those of `planForms`, without OverBudget.
+Expected<void> tryOtherSums(Candidate &candidate, const PlanRequest &request);
 
 /// Replaces the planned `candidate.form`, which fits, by one that keeps some
 /// parameters whole, if that is faster. Errors: those of `planForms`, without

@@ -20,6 +20,7 @@ StepForm tmc::anotherForm(const StepForm &form) {
   other.figures = form.figures;
   other.copies = form.copies;
   other.shardLevel = form.shardLevel;
+  other.addsShards = form.addsShards;
   return other;
 }
 

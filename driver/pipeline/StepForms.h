@@ -45,6 +45,7 @@ struct StepForm {
   NarrowCopies copies = NarrowCopies::Cast; // Its setting: Kept or Cast.
   int64_t shardLevel = 2;                   // For several ranks: Shard.cpp.
   int64_t wholeParams = 0;                  // Its `whole`.
+  bool addsShards = false;                  // Its `shards`.
   /// Every plan found so far; null before the plan phase.
   std::unique_ptr<planning::PlanCache> plans;
   /// Fills `plans` in its own thread, if begun.
