@@ -76,9 +76,11 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
     }
     if (failed(declare()) || failed(fill()))
       return signalPassFailure();
-    step.walk([](nn::DetachOp op) {
-      op.replaceAllUsesWith(op.getInput());
-      op.erase();
+    step.walk([](Operation *op) {
+      if (isa<nn::DetachOp, nn::SpreadOp>(op)) {
+        op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+        op->erase();
+      }
     });
     pieces->eraseOthers();
     forward.erase();
@@ -126,6 +128,43 @@ private:
                     type.getDimSize(0), suffix)));
   }
 
+  /// Adds to the attributes of a state of param `index` which piece of it each
+  /// rank has: the one that belongs to its piece of the param.
+  void addCut(SmallVector<NamedAttribute> &attrs, unsigned index,
+              const TrainedParam &param, unsigned number) {
+    auto cut =
+        forward.getArgAttrOfType<train::CutAttr>(index, TrainDialect::kCut);
+    if (!cut)
+      return;
+    const TrainedParam whole{param.type.clone(cut.getWhole().getShape()),
+                             param.isGathered};
+    const RankedTensorType all = rule->slotsOf(whole)[number].type,
+                           own = rule->slotsOf(param)[number].type;
+    if (own.getShape() == param.type.getShape())
+      cut =
+          train::CutAttr::get(&getContext(), all, cut.getDim(), cut.getRuns());
+    else // An element for several, which lie side by side.
+      cut = train::CutAttr::get(&getContext(), all, 0,
+                                param.type.getNumElements() /
+                                    train::chunkOf(cut, param.type));
+    attrs.push_back(named(TrainDialect::kCut, cut));
+  }
+
+  /// An error if the update of param `index`, of which each rank has a piece,
+  /// isn't that of a piece.
+  LogicalResult checkCut(unsigned index, const TrainedParam &param) {
+    auto cut =
+        forward.getArgAttrOfType<train::CutAttr>(index, TrainDialect::kCut);
+    if (!cut || rule->mayCut({param.type.clone(cut.getWhole().getShape()),
+                              param.isGathered},
+                             param, train::chunkOf(cut, param.type)))
+      return success();
+    return emitFault(forward.getArgument(index).getLoc(),
+                     FailureKind::Unsupported)
+           << "is cut over ranks, and the optimizer's updates are of the whole "
+              "parameter";
+  }
+
   void addResult(Value value, ArrayRef<NamedAttribute> attrs) {
     results.push_back(value);
     resultAttrs.push_back(DictionaryAttr::get(&getContext(), attrs));
@@ -171,6 +210,8 @@ private:
                      isGathered(forward.getArgument(i))},
                     {},
                     {}};
+      if (failed(checkCut(i, entry.param)))
+        return failure();
       StringRef name = train::argName(forward, i);
       for (const OptimizerSlot &slot : rule->slotsOf(entry.param)) {
         std::string slotName = (name + "." + slot.suffix).str();
@@ -179,6 +220,7 @@ private:
             named(TrainDialect::kSlot, b.getStringAttr(name)),
             named(TrainDialect::kInit, b.getStringAttr("zeros"))};
         addParts(slotAttrs, i, slot.type, "." + slot.suffix);
+        addCut(slotAttrs, i, entry.param, entry.slots.size());
         entry.slots.push_back(addArg(slot.type, b.getDictionaryAttr(slotAttrs),
                                      NameLoc::get(b.getStringAttr(slotName))));
       }
@@ -230,8 +272,9 @@ private:
         builder, forward.getLoc(), "step", b.getFunctionType(types, {}),
         b.getArrayAttr(SmallVector<Attribute>(attrs.begin(), attrs.end())),
         ArrayAttr());
-    if (Attribute ranks = forward->getAttr(TrainDialect::kRanks))
-      step->setAttr(TrainDialect::kRanks, ranks);
+    for (StringRef ranks : {TrainDialect::kRanks, TrainDialect::kTensorRanks})
+      if (Attribute number = forward->getAttr(ranks))
+        step->setAttr(ranks, number);
     step.getBody().emplaceBlock().addArguments(types, locs);
     return success();
   }
@@ -326,9 +369,36 @@ private:
                  : value;
   }
 
+  /// The squares of params of which each rank has a piece are those of all
+  /// ranks' pieces. Other params are counted once.
+  SmallVector<Value> squaresOfAll(OpBuilder &b, ArrayRef<Value> squares) {
+    SmallVector<Value> all(squares), pieces;
+    SmallVector<unsigned> numbers;
+    for (auto [i, entry] : llvm::enumerate(trained))
+      if (forward.getArgAttr(entry.arg, TrainDialect::kCut)) {
+        numbers.push_back(i);
+        pieces.push_back(nn::reshapeTo(b, step.getLoc(), squares[i], {1}));
+      }
+    if (pieces.empty())
+      return all;
+    auto ranks =
+        forward->getAttrOfType<IntegerAttr>(TrainDialect::kTensorRanks);
+    Location loc = NameLoc::get(b.getStringAttr("squares of pieces"));
+    Value sums = nn::SumOverOp::create(
+        b, loc, nn::ConcatOp::create(b, loc, pieces, /*dim=*/0),
+        nn::Axis::Tensor, ranks.getInt());
+    for (auto [at, number] : llvm::enumerate(numbers)) {
+      Value its = nn::SliceOp::create(b, loc, pieces[at].getType(), sums,
+                                      ArrayRef<int64_t>{int64_t(at)},
+                                      ArrayRef<int64_t>{1});
+      all[number] = nn::reshapeTo(b, loc, its, {});
+    }
+    return all;
+  }
+
   train::GradNormOp buildNorm(OpBuilder &b, ArrayRef<Value> squares) {
-    return train::GradNormOp::create(b, step.getLoc(), squares, seed,
-                                     b.getF64FloatAttr(rule->clipNorm()));
+    return train::GradNormOp::create(b, step.getLoc(), squaresOfAll(b, squares),
+                                     seed, b.getF64FloatAttr(rule->clipNorm()));
   }
 
   /// Updates the loss's scale; returns the number of this update, or 0.

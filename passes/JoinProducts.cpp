@@ -276,6 +276,19 @@ private:
            mayJoin(a.getRhs(), b.getRhs()) &&
            (!a.getBias() || mayJoin(a.getBias(), b.getBias()));
   }
+  train::CutAttr cutOf(Value argument) {
+    return forward.getArgAttrOfType<train::CutAttr>(
+        cast<BlockArgument>(argument).getArgNumber(), TrainDialect::kCut);
+  }
+  /// True if ranks have all of both, or a piece of the rows of both.
+  bool areCutAlike(Value a, Value b) {
+    auto areRows = [](train::CutAttr cut) {
+      return cut.getDim() == 0 && cut.getRuns() == 1;
+    };
+    train::CutAttr first = cutOf(a), second = cutOf(b);
+    return bool(first) == bool(second) &&
+           (!first || (areRows(first) && areRows(second)));
+  }
   /// True if `value` is a parameter that may be stored as codes.
   bool mayBeCoded(Value value) {
     return isFrozen(value) &&
@@ -284,6 +297,8 @@ private:
   bool mayJoin(Value a, Value b) {
     RankedTensorType first = tensorType(a), second = tensorType(b);
     if (mayBeCoded(a) || mayBeCoded(b))
+      return false;
+    if (!areCutAlike(a, b))
       return false;
     if (first.getElementType() != second.getElementType() ||
         isFrozen(a) != isFrozen(b) || isAdapter(a) != isAdapter(b))
@@ -417,6 +432,12 @@ private:
     std::string name = joinedName(names);
     NamedAttrList all(forward.getArgAttrDict(index));
     all.erase(TrainDialect::kInit);
+    if (train::CutAttr cut = cutOf(parts[0])) {
+      SmallVector<int64_t> whole(shape);
+      whole[0] *= cut.getWhole().getDimSize(0) / type.getDimSize(0);
+      all.set(TrainDialect::kCut,
+              train::CutAttr::get(b.getContext(), type.clone(whole), 0, 1));
+    }
     all.set(TrainDialect::kName, b.getStringAttr(name));
     all.set(TrainDialect::kParts, b.getArrayAttr(attrs));
     LogicalResult inserted = forward.insertArgument(

@@ -58,6 +58,16 @@ static RankedTensorType keptIn(RankedTensorType type, bool isNarrow) {
 RankedTensorType OptimizerRule::storedType(RankedTensorType type) const {
   return keptIn(type, !hasMaster);
 }
+bool OptimizerRule::mayCut(const TrainedParam &whole, const TrainedParam &piece,
+                           int64_t chunk) const {
+  // Rounding draws by an element's number in the param.
+  if (storedType(piece.type).getElementTypeBitWidth() < 32 ||
+      momentType(piece).getElementTypeBitWidth() < 32)
+    return false;
+  const int64_t shared = sharedElements(whole);
+  return shared > 0 && chunk % shared == 0 && shared == sharedElements(piece) &&
+         slotsOf(whole).size() == slotsOf(piece).size();
+}
 RankedTensorType OptimizerRule::momentType(const TrainedParam &param) const {
   return keptIn(param.type, hasNarrowMoments);
 }

@@ -94,6 +94,11 @@ public:
   /// first dimension, would be updated as each alone.
   bool mayJoin(NamedParam first, NamedParam second) const;
 
+  /// True if updates of a rank's piece of a param, of whose elements `chunk`
+  /// lie side by side in `whole`, are those of the whole.
+  bool mayCut(const TrainedParam &whole, const TrainedParam &piece,
+              int64_t chunk) const;
+
   /// The bound of the global gradient norm; 0: none.
   double clipNorm() const { return clip; }
   /// The weight decay of a param.

@@ -312,6 +312,60 @@ def Layout : Pass<"tmc-layout", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
 }
 
+def Cut : Pass<"tmc-cut", "::mlir::ModuleOp"> {
+  let summary = "make the forward function that of one of several ranks that "
+                "share heads and hidden columns";
+  let description = [{
+    Finds, by the cuts that ops list, the parts of `@forward` that ranks can
+    share along a dimension of parameters (passes/Bundles.h): the hidden columns
+    between two products, heads of attention, channels between convolutions.
+    `@forward` becomes the function of one rank. Its pieces of parameters are
+    arguments with `train.cut`. A value that all ranks read whole gets
+    `nn.spread` if it depends on parameters, and a sum of all ranks' parts `nn.sum_over`. A bias of such a
+    sum is added behind it, once.
+
+    Dropout within heads draws the numbers of one device. Where there is some,
+    `@forward` takes its number among the ranks as the argument `tensor_place`.
+
+    It is an error if nothing can be shared, with the reasons.
+
+    Before:
+
+    ```mlir
+    func.func @forward(..., %w1: tensor<4x16xf32> {...},
+                       %b1: tensor<16xf32> {...}, %w2: tensor<16x4xf32> {...},
+                       %b2: tensor<4xf32> {...}, ...)
+      %x = nn.rms_norm ... -> tensor<8x4xf32>
+      %h = nn.matmul %x, %w1 bias(%b1) : ... -> tensor<8x16xf32>
+      %a = math.tanh %h : tensor<8x16xf32>
+      %y = nn.matmul %a, %w2 bias(%b2) : ... -> tensor<8x4xf32>
+    ```
+
+    After `-tmc-cut=ranks=2`:
+
+    ```mlir
+    func.func @forward(...,
+                       %w1: tensor<4x8xf32> {train.cut = #train.cut<tensor<4x16xf32>, dim 1, runs 1>, ...},
+                       %b1: tensor<8xf32> {...}, %w2: tensor<8x4xf32> {...},
+                       %b2: tensor<4xf32> {...}, ...) attributes {train.tensor_ranks = 2 : i64}
+      %x = nn.rms_norm ... -> tensor<8x4xf32>
+      %e = nn.spread %x over tp of 2 : tensor<8x4xf32>
+      %h = nn.matmul %e, %w1 bias(%b1) : ... -> tensor<8x8xf32>
+      %a = math.tanh %h : tensor<8x8xf32>
+      %p = nn.matmul %a, %w2 : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+      %s = nn.sum_over %p over tp of 2 : tensor<8x4xf32>
+      %b = nn.broadcast %b2 to [1] : (tensor<4xf32>) -> tensor<8x4xf32>
+      %y = arith.addf %s, %b : tensor<8x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1",
+           "Ranks that heads and hidden columns are dealt to">,
+  ];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",
+                           "::tmc::train::TrainDialect"];
+}
+
 def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   let summary = "make the forward function that of one micro-batch";
   let description = [{

@@ -386,8 +386,9 @@ private:
     }
   }
 
-  /// True if no later sum depends on `sum`: it is of a gradient or of squares.
-  /// A value that the step returns has bytes of its own.
+  /// True if no later sum depends on `sum`: it is of a gradient or of squares,
+  /// whose sum over tp may follow. A value that the step returns has bytes of
+  /// its own.
   bool isLast(nn::SumOverOp sum) {
     SmallVector<Operation *> open{sum};
     llvm::SmallPtrSet<Operation *, 16> seen;
@@ -398,6 +399,9 @@ private:
           return false;
         Operation *here = block.findAncestorOpInBlock(*user);
         if (!seen.insert(here).second)
+          continue;
+        auto next = dyn_cast<nn::SumOverOp>(here);
+        if (next && next.getAxis() != sum.getAxis() && isLast(next))
           continue;
         WalkResult sums = here->walk([](Operation *inner) {
           return isa<nn::SumOverOp, nn::ExchangeOp>(inner)
@@ -424,7 +428,8 @@ private:
     llvm::MapVector<Type, Group> open; // By the type of their elements.
     SmallVector<Group> full;
     for (auto sum : block.getOps<nn::SumOverOp>()) {
-      if (nn::hasShards(sum.getType(), ranks) || !isLast(sum))
+      if (sum.getAxis() != nn::Axis::Data ||
+          nn::hasShards(sum.getType(), ranks) || !isLast(sum))
         continue;
       Group &group = open[getElementTypeOrSelf(sum.getType())];
       group.sums.push_back(sum);

@@ -178,6 +178,8 @@ private:
     if (type.getNumElements() < kLeastElements)
       return "it has " + std::to_string(type.getNumElements()) +
              " numbers, and codes begin at " + std::to_string(kLeastElements);
+    if (getOperation().getArgAttr(index, TrainDialect::kCut))
+      return "each rank has a piece of it";
     if (getOperation().getArgAttr(index, TrainDialect::kParts))
       return "it holds the rows of several parameters";
     if (format != BaseFormat::Int8 && type.getNumElements() % frozen::kBlock)

@@ -46,6 +46,34 @@ static Failure noParallel(llvm::StringRef text, const std::string &why) {
   return Failure::usage("--parallel=" + text.str() + ": " + why);
 }
 
+/// Deals the ranks of each mesh to the axes. `data`: the number that the user
+/// gave, or 0.
+static Expected<void> dealRanks(llvm::StringRef devices,
+                                llvm::StringRef parallel, int data, int tensor,
+                                CompileOptions &options) {
+  if (options.meshes.empty()) {
+    options.mesh.data = std::max(data, 1);
+    options.mesh.tensor = tensor;
+    if (options.mesh.ranks() > kMostRanks)
+      return noParallel(parallel, "there are more than " +
+                                      std::to_string(kMostRanks) + " ranks");
+    return {};
+  }
+  for (Mesh &mesh : options.meshes) {
+    const int64_t ranks = mesh.data;
+    mesh.tensor = tensor;
+    mesh.data = int(ranks / tensor);
+    if (mesh.ranks() != ranks)
+      return noParallel(parallel,
+                        "tp doesn't divide --devices=" + devices.str());
+    if (data && data != mesh.data)
+      return noParallel(parallel, std::string(tensor > 1 ? "dp x tp" : "dp") +
+                                      " isn't --devices=" + devices.str());
+  }
+  options.mesh = options.meshes.front();
+  return {};
+}
+
 Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
                              bool mayBeSeveral, CompileOptions &options) {
   if (!devices.empty())
@@ -53,6 +81,7 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
   // A free number of micro-batches frees the order of their sums, too.
   bool sumsAreFree =
       leverTable()[kMicroBatches].isFree(options.levers[kMicroBatches]);
+  int data = 0, tensor = 1;
   llvm::SmallVector<llvm::StringRef> parts;
   parallel.split(parts, ',', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts) {
@@ -81,11 +110,13 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
       if (!readRanks(value, number))
         return noParallel(parallel, "dp is a number from 1 to " +
                                         std::to_string(kMostRanks));
-      if (!devices.empty() &&
-          (options.meshes.size() > 1 || number != options.mesh.data))
-        return noParallel(parallel, "dp isn't --devices=" + devices.str());
-      options.mesh.data = number;
-    } else if (name == "tp" || name == "pp") {
+      data = number;
+    } else if (name == "tp") {
+      if (!readRanks(value, number))
+        return noParallel(parallel, "tp is a number from 1 to " +
+                                        std::to_string(kMostRanks));
+      tensor = number;
+    } else if (name == "pp") {
       if (number != 1)
         return Failure::unsupported("--parallel: " + name.str() +
                                     " can only be 1 yet");
@@ -100,5 +131,5 @@ Expected<void> tmc::readMesh(llvm::StringRef devices, llvm::StringRef parallel,
   if (options.wholeParams && options.shardLevel != kMostLevel)
     return noParallel(parallel, "whole=" + std::to_string(options.wholeParams) +
                                     " needs zero=3");
-  return {};
+  return dealRanks(devices, parallel, data, tensor, options);
 }

@@ -62,14 +62,16 @@ struct ModelFlags {
                              cl::desc("samples per step"), TMC_MODEL_FLAG};
   cl::opt<std::string> devices{
       "devices", cl::value_desc("N[,N...]"),
-      cl::desc("ranks that each train on their part of the batch (many.md);\n"
+      cl::desc("ranks that train together (many.md);\n"
                "                          several numbers: a step for each"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> parallel{
       "parallel", cl::value_desc("SPEC"),
       cl::desc(
           "what each rank does and keeps:\n"
-          "                          dp=N,zero=0..3,whole=N,sums=KIND\n"
+          "                          dp=N,tp=N,zero=0..3,whole=N,sums=KIND\n"
+          "                          dp: parts of the batch, tp: of heads "
+          "and hidden columns\n"
           "                          zero=0: all, 1 and 2: shards of the "
           "moments, 3: of\n"
           "                          parameters, too, but for the first "

@@ -117,8 +117,13 @@ planning::EngineId engineOf(planning::Problem &problem, Operation *op) {
   const EngineKind kind = train::engineOf(op);
   if (kind == EngineKind::Compute)
     return 0;
-  if (kind == EngineKind::Network)
+  if (kind == EngineKind::Network) {
+    // One thread of a rank makes all calls, whatever their axis.
+    for (auto [number, engine] : llvm::enumerate(problem.engines))
+      if (engine.kind == EngineKind::Network)
+        return planning::EngineId(number);
     return problem.networkNamed(axisOf(op));
+  }
   return problem.engineBetween(planning::SpaceId(infoOf(kind).reads),
                                planning::SpaceId(infoOf(kind).writes));
 }

@@ -43,7 +43,8 @@ struct Tensor {
     return own.type.getRank() ? std::max<int64_t>(own.type.getDimSize(0), 1)
                               : 1;
   }
-  /// Its first element among those of the buffer's tensors.
+  /// Its first element among those of the buffer's tensors. Parts of a cut one
+  /// are cut along their rows.
   int64_t firstElement() const {
     return own.firstRow * (own.type.getNumElements() / rows());
   }
@@ -84,6 +85,8 @@ struct Tensor {
       return "Seed";
     if (what == "samples")
       return "Samples";
+    if (what == "tensor_place")
+      return "TensorPlace";
     return role() == train::Role::Batch || role() == train::Role::Scalar
                ? "Data"
                : "None";
@@ -234,6 +237,9 @@ private:
       os << ",\n     .shard = "
          << tensor.buffer.getMemref().getType().getNumElements()
          << ", .shardFrom = " << tensor.firstElement();
+    if (tensor.own.chunk)
+      os << ",\n     .chunk = " << tensor.own.chunk
+         << ", .pieces = " << options.mesh.tensor;
     os << "},\n";
   }
 

@@ -59,6 +59,10 @@ void tmc::reference::addRanks(OpTable &table) {
         add(call.out(0), i, each, i);
     return success();
   });
+  table.add<SpreadOp>([](SpreadOp op, OpCall &call) {
+    call.out(0) = call.in(op.getInput());
+    return success();
+  });
   table.add<ExchangeOp>([](ExchangeOp op, OpCall &call) -> LogicalResult {
     tmc::Axis axis = runtimeAxis(op.getAxis());
     FailureOr<std::vector<Tensor>> all =

@@ -77,8 +77,12 @@ struct OpCut {
   /// For an operand that is added to a sum of pieces: piece 0 takes all of it.
   /// The others have zeros instead, or do without an optional operand.
   static constexpr int64_t kOnFirst = -2;
+  /// For the numbers of samples by which an op draws random numbers. Pieces are
+  /// equal: piece i of n takes each number times n, plus i. So it draws the
+  /// numbers that the whole has in its place.
+  static constexpr int64_t kNumbered = -3;
 
-  /// For each operand the dimension that is cut, kWhole or kOnFirst.
+  /// For each operand the dimension that is cut, or one of those above.
   llvm::SmallVector<int64_t> operands;
   /// For each result.
   llvm::SmallVector<Rejoin> results;

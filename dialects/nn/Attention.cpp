@@ -141,7 +141,7 @@ template <typename OpTy> static int64_t scoreCount(OpTy op) {
 /// softmax of a row sees all of them.
 template <typename OpTy>
 static void addScoreCut(OpCuts &cuts, OpTy op, int64_t dim) {
-  constexpr int64_t whole = OpCut::kWhole, batch = 0, queries = 2;
+  constexpr int64_t whole = OpCut::kWhole, batch = 0, heads = 1, queries = 2;
   const int64_t ofQ = dim == batch ? 0 : dim == queries ? 1 : 2;
   const int64_t ofK = dim == queries ? whole : ofQ;
   auto onScores = [&](Value x) { // A mask or bias may be broadcast.
@@ -158,8 +158,11 @@ static void addScoreCut(OpCuts &cuts, OpTy op, int64_t dim) {
   for (Value each : {op.getGroups(), op.getPrefix()})
     if (each)
       operands.push_back(onBatch(each));
+  // The heads of a sample are those of as many samples as there are pieces.
   if (op.getSeed())
-    operands.append({whole, dim == batch ? 0 : whole});
+    operands.append({whole, dim == batch   ? 0
+                            : dim == heads ? OpCut::kNumbered
+                                           : whole});
   if (Value bias = op.getBias())
     operands.push_back(onScores(bias));
 
@@ -180,13 +183,13 @@ static void addScoreCut(OpCuts &cuts, OpTy op, int64_t dim) {
 template <typename OpTy> static OpCuts attentionCuts(OpTy op) {
   OpCuts cuts(op, "it mixes what it finds in the batch");
   addScoreCut(cuts, op, 0);
-  // The numbers of dropout depend on the place in the sample. Packed heads of
-  // q, k and v don't lie side by side in a piece.
-  if (op.getSeed() || std::is_same_v<OpTy, PackedAttentionGradOp>)
+  // Packed heads of q, k and v don't lie side by side in a piece.
+  if (std::is_same_v<OpTy, PackedAttentionGradOp>)
     return cuts;
   addScoreCut(cuts, op, 1);
-  // The place of a query counts from the last one.
-  if (!op.getCausal() && !op.getWindow() && !op.getGroups())
+  // The place of a query counts from the last one, and the numbers of dropout
+  // depend on it.
+  if (!op.getCausal() && !op.getWindow() && !op.getGroups() && !op.getSeed())
     addScoreCut(cuts, op, 2);
   return cuts;
 }

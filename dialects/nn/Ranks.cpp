@@ -50,10 +50,47 @@ LogicalResult SumOverOp::inferReturnTypes(MLIRContext *,
 
 int64_t SumOverOp::getFlops() { return elements(getInput()) * getRanks(); }
 
-OpCuts SumOverOp::getCuts() { return {*this, kNoBatch}; }
+/// Every dimension of an op that takes and makes one value of one shape.
+static OpCuts allCuts(Operation *op) {
+  OpCuts cuts(op, kNoBatch);
+  for (int64_t dim = 0; dim < tensorType(op->getResult(0)).getRank(); ++dim)
+    cuts.add(dim, Rejoin::concat(dim));
+  return cuts;
+}
+
+/// Ranks of dp have other samples each: no piece of them is another rank's.
+OpCuts SumOverOp::getCuts() {
+  return getAxis() == Axis::Tensor ? allCuts(*this) : OpCuts(*this, kNoBatch);
+}
 
 SmallVector<Value> SumOverOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                        ArrayRef<bool> wanted) {
+  if (getAxis() == Axis::Tensor)
+    return {grads[0]};
+  return {SumOverOp::create(b, getLoc(), grads[0], getAxis(), getRanks())};
+}
+
+//===----------------------------------------------------------------------===//
+// nn.spread
+//===----------------------------------------------------------------------===//
+
+LogicalResult SpreadOp::inferReturnTypes(MLIRContext *,
+                                         std::optional<Location> loc,
+                                         Adaptor op,
+                                         SmallVectorImpl<Type> &results) {
+  if (int64_t(op.getRanks()) < 1) // C1
+    return emitOptionalError(loc, "spreads over ", int64_t(op.getRanks()),
+                             " ranks");
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t SpreadOp::getFlops() { return 0; }
+
+OpCuts SpreadOp::getCuts() { return allCuts(*this); }
+
+SmallVector<Value> SpreadOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                      ArrayRef<bool> wanted) {
   return {SumOverOp::create(b, getLoc(), grads[0], getAxis(), getRanks())};
 }
 

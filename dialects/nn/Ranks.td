@@ -4,6 +4,8 @@
 // values. Ranks that differ in one axis of the mesh alone are a group:
 //
 //     dp   each rank has other samples of the batch
+//     tp   each rank has other heads or columns of products, and all that isn't
+//          cut is the same on all ranks
 //
 // A *shard* of a value is one rank's piece of its elements in memory order.
 // Pieces are equal, of whole pages (dialects/nn/Ranks.h): the last of them may
@@ -42,9 +44,29 @@ def NN_SumOverOp : NN_InferredOp<"sum_over", [Differentiable]> {
   let summary = "the sum of a value over the ranks of an axis";
   let description = [{
     Each rank of a group of `ranks` gets the sum of all ranks' operands, added
-    in the order of the ranks, in f32 for narrower floats. The loss of the mesh
-    is the sum of the ranks' losses: the gradient of the operand is the sum of
-    the ranks' gradients of the result.
+    in the order of the ranks, in f32 for narrower floats.
+
+    Over dp the loss of the mesh is the sum of the ranks' losses: the gradient of
+    the operand is the sum of the ranks' gradients of the result. Over tp all
+    ranks have the whole loss, and the result's gradient is the operand's.
+
+    Constraints:
+    - C1: `ranks` is at least 1.
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Axis:$axis, I64Attr:$ranks);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` $axis `of` $ranks attr-dict `:` type($input)
+  }];
+}
+
+def NN_SpreadOp : NN_InferredOp<"spread", [Differentiable]> {
+  let summary = "a value of all ranks of an axis, each of which reads it in part";
+  let description = [{
+    The result is the operand. Each rank of the group makes its part of
+    something of it, so the operand's gradient is the sum of the ranks'
+    gradients of the result: the adjoint of `nn.sum_over` over tp. It has no
+    kernel: autodiff leaves none behind.
 
     Constraints:
     - C1: `ranks` is at least 1.

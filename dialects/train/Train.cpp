@@ -48,6 +48,11 @@ StringRef train::resultName(FunctionOpInterface function, unsigned index) {
   return attr ? attr.getValue() : StringRef();
 }
 
+int64_t train::chunkOf(CutAttr cut, ShapedType piece) {
+  return llvm::product_of(piece.getShape().drop_front(cut.getDim())) /
+         cut.getRuns();
+}
+
 SmallVector<train::NamedTensor> train::namedTensors(DictionaryAttr attrs,
                                                     ShapedType type) {
   auto name = attrs.getAs<StringAttr>(TrainDialect::kName);
@@ -55,17 +60,25 @@ SmallVector<train::NamedTensor> train::namedTensors(DictionaryAttr attrs,
   if (auto whole = attrs.getAs<TypeAttr>(TrainDialect::kWhole))
     type = cast<ShapedType>(whole.getValue());
   SmallVector<int64_t> shape(type.getShape());
+  auto cut = attrs.getAs<CutAttr>(TrainDialect::kCut);
+  int64_t chunk = 0;
+  if (cut) {
+    chunk = chunkOf(cut, type);
+    shape.assign(cut.getWhole().getShape());
+  }
   if (!parts)
     return {{name ? name.str() : "",
              RankedTensorType::get(shape, type.getElementType()), 0,
-             attrs.get(TrainDialect::kInit)}};
+             attrs.get(TrainDialect::kInit), chunk}};
+  // Parts that are cut are so along their rows.
   SmallVector<NamedTensor> tensors;
+  const int64_t pieces = cut ? shape[0] / type.getDimSize(0) : 1;
   int64_t row = 0;
   for (auto part : parts.getAsRange<PartAttr>()) {
-    shape[0] = part.getRows();
-    tensors.push_back({part.getName().str(),
-                       RankedTensorType::get(shape, type.getElementType()), row,
-                       part.getInit()});
+    shape[0] = part.getRows() * pieces;
+    auto whole = RankedTensorType::get(shape, type.getElementType());
+    tensors.push_back({part.getName().str(), whole, row, part.getInit(),
+                       cut ? whole.getNumElements() / pieces : 0});
     row += part.getRows();
   }
   return tensors;

@@ -42,11 +42,17 @@ struct NamedTensor {
   mlir::RankedTensorType type;
   int64_t firstRow = 0; // Within the argument or result that holds it.
   mlir::Attribute init; // As `train.init`; may be null.
+  /// If ranks of tp have pieces of it: the elements that lie side by side in
+  /// one, in the whole. 0: it isn't cut.
+  int64_t chunk = 0;
 };
-/// The tensors that `type` with these attributes of an argument or a result
-/// holds, in their order in memory: those of `train.parts`, or it alone.
+/// The whole tensors that `type` with these attributes of an argument or a
+/// result holds, in their order in memory: those of `train.parts`, or it alone.
 llvm::SmallVector<NamedTensor> namedTensors(mlir::DictionaryAttr attrs,
                                             mlir::ShapedType type);
+/// The elements of a rank's piece, of type `piece`, that lie side by side in
+/// the whole.
+int64_t chunkOf(CutAttr cut, mlir::ShapedType piece);
 /// Parts of a tensor that has `rows` rows for `all` rows of the tensor with
 /// `parts`: a state of a param, or a gradient. Each name gets `suffix`.
 /// Requires that the rows of each part divide evenly.

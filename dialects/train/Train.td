@@ -29,11 +29,12 @@ def Train_Dialect : Dialect {
     | `train.adapter` | argument | the module to which a param was added: no file of the model has it |
     | `train.fan_in_fan_out` | argument | unit: that module's matrix is [in, out] |
     | `train.parts` | both | `#train.part`s: tensors of the model that this one holds, one after another along its first dimension |
+    | `train.cut` | argument | `#train.cut`: each rank of tp has a piece of it |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
     | `train.stored` | argument | `#train.stored`: these are codes of a frozen param |
     | `train.maxima_of` | argument | the name of the codes that these maxima belong to |
     | `train.copy_of` | argument | the param's name, of which this is a copy in 16 bits |
-    | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
+    | `train.feed` | argument | "seed", "samples", "tensor_place", "lr" or "step": the runtime fills it |
     | `train.limit` | argument | integers must be in [0, limit) |
     | `train.ignore` | argument | or may be this, a label that doesn't count |
     | `train.ranges` | argument | the same of boxes of elements, as `#train.range` |
@@ -74,6 +75,11 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRanks = "train.ranks";
     /// On an argument of the step that is a rank's shard: the type of the whole.
     static constexpr ::llvm::StringLiteral kWhole = "train.whole";
+    /// On `func.func @forward` after -tmc-cut, and on the step: the ranks that
+    /// heads and columns are dealt to.
+    static constexpr ::llvm::StringLiteral kTensorRanks = "train.tensor_ranks";
+    /// On an argument of which each of those ranks has a piece: `#train.cut`.
+    static constexpr ::llvm::StringLiteral kCut = "train.cut";
     /// On `func.func @forward` after the layout phase: the number of parts in
     /// which rows between wide products are computed.
     static constexpr ::llvm::StringLiteral kTiles = "train.tiles";
@@ -112,6 +118,21 @@ def Train_PartAttr : AttrDef<Train_Dialect, "Part"> {
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$rows,
                         OptionalParameter<"::mlir::Attribute">:$init);
   let assemblyFormat = "`<` $name `,` $rows (`,` $init^)? `>`";
+}
+
+def Train_CutAttr : AttrDef<Train_Dialect, "Cut"> {
+  let mnemonic = "cut";
+  let summary = "the tensor of which each rank of tp has a piece";
+  let description = [{
+    The type of the whole, and the dimension that is cut. It consists of `runs`
+    equal parts, one after another, and a rank's piece has a piece of each: the
+    columns of queries, keys and values in one table are three.
+
+        #train.cut<tensor<64x192xf32>, dim 1, runs 3>
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$whole, "int64_t":$dim,
+                        "int64_t":$runs);
+  let assemblyFormat = "`<` $whole `,` `dim` $dim `,` `runs` $runs `>`";
 }
 
 def Train_StoredAttr : AttrDef<Train_Dialect, "Stored"> {

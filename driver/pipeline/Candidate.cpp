@@ -169,6 +169,10 @@ static Expected<void> split(Candidate &candidate) {
   CompileOptions &options = candidate.options;
   noteBatchNorms(candidate);
   TMC_TRY(run(candidate, Phase::Split, [&](OpPassManager &pm) {
+    // Ranks can share the channels of a batch norm that updates no statistics.
+    if (options.mesh.tensor > 1 && options.batchNorm == "frozen")
+      pm.addPass(createSplit({1, 1, options.batchNorm}));
+    pm.addPass(createCut({options.mesh.tensor}));
     pm.addPass(createSplit({options.levers.count(kMicroBatches),
                             options.mesh.data, options.batchNorm}));
   }));
@@ -297,7 +301,7 @@ static Expected<void> shapeShards(Candidate &candidate) {
 
 /// Shapes the programs of all settings of narrow copies that the flag allows.
 static Expected<void> shape(Candidate &candidate) {
-  if (candidate.options.mesh.ranks() > 1)
+  if (candidate.options.mesh.data > 1)
     return shapeShards(candidate);
   StepForm &form = candidate.form, &other = candidate.other;
   const NarrowCopies asked = candidate.options.narrowCopies;

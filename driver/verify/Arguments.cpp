@@ -83,6 +83,8 @@ private:
       tensor.ints[0] = draw.number;
     else if (feed == "seed")
       tensor.ints = {int64_t(draw.seed), draw.number};
+    else if (feed == "tensor_place")
+      tensor.ints[0] = draw.tensorPlace;
     else
       for (int64_t i = 0; i < tensor.size(); ++i)
         tensor.ints[i] = draw.rank * tensor.size() + i;

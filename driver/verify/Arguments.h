@@ -35,6 +35,8 @@ struct ArgumentDraw {
   /// The rank's number among those that share the batch: it has samples of its
   /// own.
   int64_t rank = 0;
+  /// Its number among those that share heads and columns.
+  int64_t tensorPlace = 0;
 };
 
 /// One tensor per argument of `step`, rounded to its element type; copies equal

@@ -246,7 +246,7 @@ private:
     if (!llvm::hasSingleElement(steps))
       return Failure::input("'" + text + "' holds no training step");
     step = *steps.begin();
-    makeWhole(step, meshOf(step).data);
+    makeWhole(step, meshOf(step));
 
     auto opened = CompiledStep::open(step, binary, name, options.directory,
                                      options.threads, options.seed);
@@ -272,6 +272,7 @@ private:
     for (int rank = 0; rank < compiled->ranks(); ++rank) {
       ArgumentDraw its = how;
       its.rank = compiled->mesh().place(tmc::Axis::Data, rank);
+      its.tensorPlace = compiled->mesh().place(tmc::Axis::Tensor, rank);
       its.given = &given.of(rank);
       drawn.push_back(drawArguments(step, its));
     }

@@ -327,7 +327,7 @@ Status sampleValues(const Step &step, uint64_t &sum) {
   FileSum all;
   for (int64_t i = 0; i < program.tensorCount; ++i) {
     const TensorInfo &info = program.tensors[i];
-    if (!isValue(info) || info.shard)
+    if (!isValue(info) || info.shard || info.chunk)
       continue;
     std::string digits;
     if (Status s = sampleSum(step.homes(), info, digits); !s)

@@ -21,11 +21,17 @@ static int64_t placeOf(const Device &device) {
   return device.peers ? device.peers->place(Axis::Data) : 0;
 }
 
-bool Homes::writesFiles() const { return placeOf(device_) == 0; }
+static int64_t tensorPlaceOf(const Device &device) {
+  return device.peers ? device.peers->place(Axis::Tensor) : 0;
+}
+
+bool Homes::writesFiles() const {
+  return placeOf(device_) == 0 && tensorPlaceOf(device_) == 0;
+}
 
 std::pair<int64_t, int64_t> Homes::heldBytes(const TensorInfo &tensor) const {
   if (!tensor.shard)
-    return {0, tensor.bytes()};
+    return {0, tensor.pieceElements() * sizeOf(tensor.type)};
   const int64_t place = placeOf(device_), size = sizeOf(tensor.type);
   return {tensor.shardBegin(place) * size, tensor.shardEnd(place) * size};
 }
@@ -74,23 +80,64 @@ Status Homes::readHeld(const TensorInfo &tensor, int64_t first, void *to,
 
 Status Homes::write(const TensorInfo &tensor, int64_t first, const void *from,
                     int64_t bytes) const {
-  if (tensor.shard && samples_) {
+  if ((tensor.shard || tensor.chunk) && samples_) {
     const int64_t sample[2] = {tensor.offset + first, bytes};
     samples_->fetch_add(
         checksumOf(from, std::min<int64_t>(bytes, kSampleBytes)) *
         (checksumOf(sample, sizeof sample) | 1));
   }
   const auto [begin, end] = heldBytes(tensor);
-  const int64_t low = std::max(first, begin),
-                high = std::min(first + bytes, end);
-  if (low >= high)
-    return Status::ok();
-  return writeHeld(tensor, low, static_cast<const char *>(from) + (low - first),
-                   high - low);
+  const int64_t place = tensorPlaceOf(device_), size = sizeOf(tensor.type);
+  int64_t at = std::max(begin, tensor.pieceBefore(place, first / size) * size);
+  const int64_t last =
+      std::min(end, tensor.pieceBefore(place, (first + bytes) / size) * size);
+  while (at < last) {
+    int64_t some = last - at;
+    if (const int64_t chunk = tensor.chunk * size)
+      some = std::min(some, chunk - at % chunk);
+    const char *source = static_cast<const char *>(from) +
+                         (tensor.inWhole(place, at / size) * size - first);
+    if (Status s = writeHeld(tensor, at, source, some); !s)
+      return s;
+    at += some;
+  }
+  return Status::ok();
 }
 
 Status Homes::read(const TensorInfo &tensor, int64_t first, void *to,
                    int64_t bytes) const {
+  if (!tensor.chunk)
+    return readPiece(tensor, first, to, bytes);
+  const int64_t size = sizeOf(tensor.type), chunk = tensor.chunk * size;
+  std::vector<char> piece;
+  for (int64_t owner = 0; owner < tensor.pieces; ++owner) {
+    const int64_t begin = tensor.pieceBefore(owner, first / size) * size;
+    const int64_t end =
+        tensor.pieceBefore(owner, (first + bytes) / size) * size;
+    if (begin == end)
+      continue;
+    piece.resize(size_t(end - begin));
+    // All ranks make the same calls: the others read as much of their pieces.
+    if (Status s = readPiece(tensor, begin, piece.data(), end - begin); !s)
+      return s;
+    if (device_.peers)
+      if (Status s = device_.peers->share(Axis::Tensor, int(owner),
+                                          piece.data(), end - begin);
+          !s)
+        return s;
+    for (int64_t at = begin; at < end;) {
+      const int64_t some = std::min(end - at, chunk - at % chunk);
+      std::memcpy(static_cast<char *>(to) +
+                      (tensor.inWhole(owner, at / size) * size - first),
+                  piece.data() + (at - begin), size_t(some));
+      at += some;
+    }
+  }
+  return Status::ok();
+}
+
+Status Homes::readPiece(const TensorInfo &tensor, int64_t first, void *to,
+                        int64_t bytes) const {
   if (!tensor.shard)
     return readHeld(tensor, first, to, bytes);
   const int64_t place = placeOf(device_), size = sizeOf(tensor.type);

@@ -30,8 +30,9 @@ public:
   /// Moves `bytes` bytes of a tensor from byte `first` on. Any number of
   /// threads may call for different pieces of tensors that aren't in a file.
   ///
-  /// A write to a tensor in shards keeps the bytes of this rank's. A read is
-  /// of all ranks: each calls for the same pieces, in one order, by one thread.
+  /// A write to a tensor of which ranks have shards or pieces keeps this rank's
+  /// bytes. A read is of all ranks: each calls for the same bytes, in one
+  /// order, by one thread.
   Status write(const TensorInfo &tensor, int64_t first, const void *from,
                int64_t bytes) const;
   Status read(const TensorInfo &tensor, int64_t first, void *to,
@@ -48,8 +49,8 @@ public:
   /// Reads the bytes of a region.
   Status read(const Region &region, void *to) const;
 
-  /// The bytes that this rank's arena holds of a tensor, in pieces that begin
-  /// at byte `first` of the whole.
+  /// The bytes that this rank's arena holds of a tensor, from byte `first` on
+  /// of the whole, or of its piece.
   Status writeHeld(const TensorInfo &tensor, int64_t first, const void *from,
                    int64_t bytes) const;
   Status readHeld(const TensorInfo &tensor, int64_t first, void *to,
@@ -57,10 +58,15 @@ public:
   /// Writes zeros to all of a shard, of which `tensor` is the first: nothing
   /// else writes its padding.
   Status clearShard(const TensorInfo &tensor) const;
-  /// The bytes of a tensor that this rank's arena holds: [first, second).
+  /// The bytes of a tensor, or of its piece, that this rank's arena holds:
+  /// [first, second).
   std::pair<int64_t, int64_t> heldBytes(const TensorInfo &tensor) const;
 
 private:
+  /// Bytes of a piece; a shard's owner has them. Of all ranks that share a
+  /// batch.
+  Status readPiece(const TensorInfo &tensor, int64_t first, void *to,
+                   int64_t bytes) const;
   /// The place of byte `first` of a tensor, which this rank holds.
   Region regionOf(const TensorInfo &tensor, int64_t first, int64_t bytes) const;
 

@@ -38,7 +38,7 @@ namespace tmc {
 
 /// Increases when a field changes its meaning; a runtime refuses other
 /// versions.
-constexpr int32_t kProgramVersion = 13;
+constexpr int32_t kProgramVersion = 14;
 
 constexpr int kMaxRank = 8;
 
@@ -60,6 +60,7 @@ enum class Feed : uint8_t {
   None,         // not an input
   Data,         // the data reader, or tmc_step_write
   Samples,      // i64[B]: the samples' numbers in the whole batch, by rank
+  TensorPlace,  // i64 scalar: this rank's number among those of tp
   Seed,         // i64[2]: seed, step
   LearningRate, // f32 scalar
   Step,         // i64 scalar, counts from 1
@@ -133,6 +134,11 @@ struct TensorInfo {
   int64_t shard = 0;
   /// The first element among those of all tensors of the shards.
   int64_t shardFrom = 0;
+  /// If ranks of tp have a piece each: the elements of it that lie side by side
+  /// in the whole. Chunk c belongs to rank c % pieces, and the chunks of a rank
+  /// lie one after another in its arena. A shard is then one of that piece. The
+  /// dimensions are those of the whole.
+  int64_t chunk = 0, pieces = 1;
 
   int64_t elements() const {
     int64_t n = 1;
@@ -141,21 +147,35 @@ struct TensorInfo {
     return n;
   }
   int64_t bytes() const { return elements() * sizeOf(type); }
-  /// The elements that the shard of rank `place` has of this tensor.
+  /// The elements of a piece.
+  int64_t pieceElements() const { return elements() / pieces; }
+  /// The elements of the piece of rank `place` before `element` of the whole.
+  int64_t pieceBefore(int64_t place, int64_t element) const {
+    if (!chunk)
+      return element;
+    const int64_t row = chunk * pieces, rest = element % row - place * chunk;
+    return element / row * chunk + (rest < 0 ? 0 : rest < chunk ? rest : chunk);
+  }
+  /// The element of the whole that element `own` of the piece of rank `place`
+  /// is.
+  int64_t inWhole(int64_t place, int64_t own) const {
+    return chunk ? (own / chunk * pieces + place) * chunk + own % chunk : own;
+  }
+  /// The elements of a piece that the shard of rank `place` has.
   int64_t shardBegin(int64_t place) const {
     return clampToElements(place * shard - shardFrom);
   }
   int64_t shardEnd(int64_t place) const {
     return clampToElements((place + 1) * shard - shardFrom);
   }
-  /// The rank whose shard has this element.
+  /// The rank whose shard has this element of a piece.
   int64_t shardOf(int64_t element) const {
     return (element + shardFrom) / shard;
   }
 
 private:
   int64_t clampToElements(int64_t at) const {
-    return at < 0 ? 0 : at < elements() ? at : elements();
+    return at < 0 ? 0 : at < pieceElements() ? at : pieceElements();
   }
 };
 

@@ -13,15 +13,31 @@ namespace tmc {
 static constexpr int64_t kMostMessageBytes = 2 * PATH_MAX;
 
 Status RankFile::share(int64_t from, void *data, int64_t bytes) const {
-  return peers_ && bytes > 0 ? peers_->share(Axis::Data, int(from), data, bytes)
-                             : Status::ok();
+  if (!peers_ || bytes == 0)
+    return Status::ok();
+  const int64_t across = size(Axis::Tensor);
+  if (across > 1)
+    if (Status s = peers_->share(Axis::Tensor, int(from % across), data, bytes);
+        !s)
+      return s;
+  return peers_->share(Axis::Data, int(from / across), data, bytes);
 }
 
 Status RankFile::gather(void *to, const void *from, int64_t bytes) const {
-  if (peers_)
-    return peers_->gather(Axis::Data, to, from, bytes, ranks() * bytes);
-  std::memcpy(to, from, size_t(bytes));
-  return Status::ok();
+  if (!peers_) {
+    std::memcpy(to, from, size_t(bytes));
+    return Status::ok();
+  }
+  const int64_t across = size(Axis::Tensor);
+  std::vector<char> row(size_t(across > 1 ? across * bytes : 0));
+  if (across > 1) {
+    if (Status s = peers_->gather(Axis::Tensor, row.data(), from, bytes,
+                                  across * bytes);
+        !s)
+      return s;
+    from = row.data();
+  }
+  return peers_->gather(Axis::Data, to, from, across * bytes, ranks() * bytes);
 }
 
 Status RankFile::agree(const Status &own) {

@@ -1,7 +1,7 @@
 //===- RankFile.h - a file that all ranks of a run write --------*- C++ -*-===//
 //
-// The ranks that share a batch write one file together, each its own bytes at
-// their places. The file replaces an older one atomically, or never (File.h):
+// The ranks of a stage write one file together, each its own bytes at their
+// places. The file replaces an older one atomically, or never (File.h):
 //
 //     rank 0                                the others
 //     creates the temporary file    ---->   open it by its name, if they see it
@@ -34,8 +34,17 @@ public:
   /// Null: there is one rank.
   explicit RankFile(Peers *peers) : peers_(peers) {}
 
-  int64_t ranks() const { return peers_ ? peers_->size(Axis::Data) : 1; }
-  int64_t place() const { return peers_ ? peers_->place(Axis::Data) : 0; }
+  /// All ranks of the axes dp and tp, in the order of the mesh.
+  int64_t ranks() const { return size(Axis::Data) * size(Axis::Tensor); }
+  int64_t place() const {
+    return rankOf(peers_ ? peers_->place(Axis::Data) : 0, tensorPlace());
+  }
+  int64_t tensorPlace() const {
+    return peers_ ? peers_->place(Axis::Tensor) : 0;
+  }
+  int64_t rankOf(int64_t data, int64_t tensor) const {
+    return data * size(Axis::Tensor) + tensor;
+  }
   bool isFirst() const { return place() == 0; }
 
   /// Rank 0 creates the directory, if it doesn't exist, and a temporary file of
@@ -65,6 +74,7 @@ public:
   Status commit(const Status &own);
 
 private:
+  int64_t size(Axis axis) const { return peers_ ? peers_->size(axis) : 1; }
   Status gather(void *to, const void *from, int64_t bytes) const;
 
   Peers *peers_;

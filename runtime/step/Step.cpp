@@ -406,6 +406,13 @@ Status Step::feed() {
       }
       break;
     }
+    case Feed::TensorPlace: {
+      const Peers *peers = device_->peers;
+      const int64_t place = peers ? peers->place(Axis::Tensor) : 0;
+      if (Status s = homes.write(tensor, 0, &place, sizeof place); !s)
+        return s;
+      break;
+    }
     case Feed::Seed: {
       const int64_t words[2] = {int64_t(options_.seed), steps_ + 1};
       if (Status s = homes.write(tensor, 0, words, sizeof words); !s)

@@ -32,21 +32,25 @@ uint32_t streamOf(const char *name) {
 }
 
 /// Writes `count` floats to elements [first, first + count) of a tensor,
-/// rounded to nearest if its type is narrower.
+/// rounded to nearest if its type is narrower; `isHeld`: of its piece.
 Status send(const Homes &homes, const TensorInfo &info, int64_t first,
-            const float *from, int64_t count) {
+            const float *from, int64_t count, bool isHeld = false) {
   const int64_t at = first * sizeOf(info.type);
+  auto write = [&](const void *data, int64_t bytes) {
+    return isHeld ? homes.writeHeld(info, at, data, bytes)
+                  : homes.write(info, at, data, bytes);
+  };
   auto sendAs = [&](auto type) {
     std::vector<decltype(type)> some(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i)
       some[size_t(i)] = narrow<decltype(type)>(from[i]);
-    return homes.write(info, at, some.data(), count * int64_t(sizeof type));
+    return write(some.data(), count * int64_t(sizeof type));
   };
   if (info.type == DType::BF16)
     return sendAs(bf16());
   if (info.type == DType::F16)
     return sendAs(f16());
-  return homes.write(info, at, from, count * 4);
+  return write(from, count * 4);
 }
 
 /// The initial value of all elements, for rules with one constant value.
@@ -264,7 +268,9 @@ Status roundCopies(const StepProgram &program, const Homes &homes,
       std::vector<float> piece(static_cast<size_t>(count));
       const Status read =
           homes.readHeld(from, first * 4, piece.data(), count * 4);
-      return read ? send(homes, copy, first, piece.data(), count) : read;
+      return read ? send(homes, copy, first, piece.data(), count,
+                         /*isHeld=*/true)
+                  : read;
     };
     // A weight in shards has its copy in the same ones.
     const int64_t first = homes.heldBytes(from).first / 4;

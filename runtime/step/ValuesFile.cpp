@@ -135,7 +135,7 @@ private:
       tensor.type = typeIn(info.type);
       tensor.shape.assign(info.dims, info.dims + info.rank);
       tensors_.emplace_back(named.name, tensor);
-      if (!info.shard)
+      if (!info.shard || info.chunk)
         wholeBytes_ += info.bytes();
     }
     for (const Passed &passed : contents_.passed) {
@@ -154,18 +154,17 @@ private:
 
   /// Calls visit(piece) for all pieces, in order, until it fails.
   template <typename F> Status eachPiece(F &&visit) const {
-    int64_t before = 0; // of the tensors that all ranks hold
+    int64_t before = 0; // of `wholeBytes_`
     for (size_t i = 0; i < contents_.tensors.size(); ++i) {
       const TensorInfo &info = *contents_.tensors[i].info;
       for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
         Piece piece = {i, at, std::min(kPieceBytes, info.bytes() - at)};
-        if (info.shard && file_.isShared()) {
-          const int64_t size = sizeOf(info.type);
-          piece.owner = info.shardOf(at / size);
-          piece.isSplit =
-              piece.owner != info.shardOf((at + piece.bytes - 1) / size);
-        } else if (info.shard) {
-          piece.travels = true;
+        piece.travels = info.chunk || (info.shard && !file_.isShared());
+        if (info.shard && !piece.travels) {
+          const int64_t size = sizeOf(info.type),
+                        last = (at + piece.bytes - 1) / size;
+          piece.owner = file_.rankOf(info.shardOf(at / size), 0);
+          piece.isSplit = info.shardOf(at / size) != info.shardOf(last);
         } else if (file_.isShared()) {
           piece.owner = before * file_.ranks() / wholeBytes_;
           before += piece.bytes;
@@ -194,8 +193,9 @@ private:
         first = std::max(first, heldFirst);
         end = std::min(end, heldEnd);
       }
-      if (!own || first >= end ||
-          (!piece.isSplit && piece.owner != file_.place()))
+      const bool isIts = piece.isSplit ? file_.tensorPlace() == 0
+                                       : piece.owner == file_.place();
+      if (!own || first >= end || !isIts)
         return Status::ok();
       if (!piece.travels)
         own = homes_.readHeld(info, first, bytes.data(), end - first);
@@ -384,7 +384,8 @@ private:
   RankFile file_;
   std::string header_;
   std::vector<std::pair<std::string, SafeTensor>> tensors_;
-  int64_t wholeBytes_ = 0; // of the tensors that all ranks hold
+  /// Of the tensors that all ranks hold, or bring together.
+  int64_t wholeBytes_ = 0;
   std::vector<int64_t> owners_;
   std::vector<Note> notes_; // by piece, as `owners_`
   std::vector<uint64_t> passedSums_;

@@ -11,7 +11,8 @@ from a checkpoint. One device goes on from a checkpoint of ranks, and ranks from
 with another seed, a killed rank and one that stands still are named, all end with 74, and the checkpoint
 stays whole. That holds of kills of drawn ranks at drawn moments, and the same command then goes on to the
 bytes of a run that was never killed. A directory with steps for two numbers of ranks starts that of its
-world. Ends with one line `N passed, M failed`. The machine may lack a
+world. Ranks that share heads and hidden columns (tp) do what ranks that share a batch do, alone and with
+them. Ends with one line `N passed, M failed`. The machine may lack a
 library: its tests are skipped by name.
 """
 
@@ -73,6 +74,18 @@ CASES = {
 }
 
 
+# Name: the step; how ranks share heads, columns and the batch.
+CUT_CASES = {
+    "mlp-small": (CASES["mlp-small"][0], ["tp=2", "dp=2,tp=2"]),
+    "gpt2-tiny": (CASES["gpt2-tiny"][0], ["tp=2", "dp=2,tp=2"]),
+    "gpt2-tiny, micro-batches": (
+        dict(graph=GPT2, options=["--batch=8", "--dim=sequence=32", "--micro-batches=2"], inputs={}), ["dp=2,tp=2"]),
+    "resnet-tiny": (CASES["resnet-tiny, running statistics"][0], ["tp=2"]),
+    "llama-tiny": (CASES["llama-tiny"][0], ["tp=2", "dp=2,tp=2"]),
+    "bert-tiny": (CASES["bert-tiny"][0], ["tp=2"]),
+}
+
+
 def small_budget(plan):
     least = plan["smallest_found_bytes"]
     return least + int(PRESSED * (plan["unconstrained_bytes"] - least))
@@ -113,21 +126,27 @@ class RanksCase(Case):
         if not there:
             return tally.skip(f"{name}: there is neither mpirun nor Gloo")
         first = RankRun(there[0], ranks, step, "all", self.data, "--threads=1", steps=TEN)
-        loss, parameters = self.model.get("bounds", EXACT)
-        apart, fault = self.losses(one, first)
-        if not fault:
-            distance = one.checkpoint.distance(first.checkpoint)
-            if apart > loss or distance > parameters:
-                fault = f"losses are apart by {apart:.2g}, parameters by {distance:.2g}"
-            tally.test(f"{name}: losses and parameters of one device", fault, f"{apart:.1g} and {distance:.1g}")
-        else:
-            return tally.test(f"{name}: losses and parameters of one device", fault)
+        if not self.check_close(tally, name, one, first):
+            return
         self.check_resumes(tally, name, ranks, there[0], step, first, alone, one)
         self.check_evaluation(tally, name, ranks, there[0], step, first, alone)
         if self.several and ranks == self.ranks[0]:
             self.check_bits(tally, name, ranks, there, step, first)
         elif self.several:
             self.check_modes(tally, name, ranks, there[0], first, ["zero=0", "zero=3"])
+
+    def check_close(self, tally, name, one, first):
+        """False if a run failed."""
+        loss, parameters = self.model.get("bounds", EXACT)
+        apart, fault = self.losses(one, first)
+        if fault:
+            tally.test(f"{name}: losses and parameters of one device", fault)
+            return False
+        distance = one.checkpoint.distance(first.checkpoint)
+        if apart > loss or distance > parameters:
+            fault = f"losses are apart by {apart:.2g}, parameters by {distance:.2g}"
+        tally.test(f"{name}: losses and parameters of one device", fault, f"{apart:.1g} and {distance:.1g}")
+        return True
 
     def check_resumes(self, tally, name, ranks, library, step, first, alone, one):
         half = RankRun(library, ranks, step, "half", self.data, steps=TEN // 2)
@@ -189,6 +208,47 @@ class RanksCase(Case):
         if not fault and quickest < least:
             fault = f"a step takes {quickest} s, and its bytes {least} s"
         tally.test(f"{name}: the bits on a slow network", fault, f"{quickest:.3f} s a step")
+
+
+class CutCase(RanksCase):
+    """Ranks that share heads and hidden columns."""
+
+    def __init__(self, name, model, meshes, options, scratch):
+        super().__init__(name, model, [], False, options, scratch)
+        self.meshes = meshes
+
+    def check(self, tally):
+        alone, fault = self.compile("one device")
+        if fault:
+            return tally.test(f"{self.name}: one device", fault)
+        one = Run(alone, "all", self.data, steps=TEN)
+        for mesh in self.meshes:
+            self.check_mesh(tally, mesh, alone, one)
+
+    def check_mesh(self, tally, mesh, alone, one):
+        name = f"{self.name}, {mesh}"
+        ranks = math.prod(int(part.split("=")[1]) for part in mesh.split(","))
+        step, fault = self.compile(mesh, f"--parallel={mesh}")
+        if not fault:
+            code, text = trained.run([self.tmc, "verify", "--threads=1", step])
+            fault = text if code else ""
+        tally.test(f"{name}: verify", fault)
+        there = [] if fault else libraries(step)
+        if not there:
+            return tally.skip(f"{name}: there is neither mpirun nor Gloo")
+        first = RankRun(there[0], ranks, step, "all", self.data, "--threads=1", steps=TEN)
+        if not self.check_close(tally, name, one, first):
+            return
+        self.check_resumes(tally, name, ranks, there[0], step, first, alone, one)
+        self.check_evaluation(tally, name, ranks, there[0], step, first, alone)
+        for library in there[1:]:
+            tally.test(f"{name}: the bits of {there[0]} by {library}",
+                       RankRun(library, ranks, step, library, self.data, "--threads=2", "--poison", steps=TEN).difference(first))
+        for mode in ("zero=0", "zero=2", "zero=3") if "dp" in mesh else ():
+            other, fault = self.compile(f"{mesh} {mode}", f"--parallel={mesh},{mode}")
+            if not fault:
+                fault = RankRun(there[0], ranks, other, "all", self.data, steps=TEN).difference(first)
+            tally.test(f"{name}: the bits of {mode}", fault)
 
 
 class InFile(Case):
@@ -454,6 +514,7 @@ def add_options(parser):
 
 def cases(options, scratch):
     made = [RanksCase(name, *case, options, scratch) for name, case in CASES.items()]
+    made += [CutCase(f"{name}, cut", *case, options, scratch) for name, case in CUT_CASES.items()]
     tiny = dict(graph="test/models/gpt2-tiny.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={}, optimizer="adamw")
     made.append(InFile("shards in a file", tiny, options, scratch))
     made.append(RankFiles("saved files", tiny, options, scratch))

@@ -177,7 +177,8 @@
 //     device's space, such as v@shard with one d-th of the bytes, to another.
 //     Any other recipe on it (an exchange, a send, a receive) is a kernel that
 //     makes a new content, and runs again only if it is recomputable. A problem
-//     has one such engine for each axis of its mesh. Compute waits at the Done
+//     may have several such engines. A step's has one: one thread of a rank
+//     makes the calls of all axes. Compute waits at the Done
 //     (R12). The work has no share of the host's memory (R17).
 //
 //     Example: two ranks; w has 100 bytes, and its home w@shard 50, a 20. The

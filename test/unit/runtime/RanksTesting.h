@@ -16,9 +16,12 @@
 
 namespace tmc::test {
 
-/// Ranks that are threads of one process.
+/// Ranks that are threads of one process. All come to each call.
 struct Room {
-  explicit Room(int ranks) : from(size_t(ranks)), all(ranks) {}
+  explicit Room(const Mesh &mesh)
+      : mesh(mesh), from(size_t(mesh.ranks())), all(int(mesh.ranks())) {}
+  explicit Room(int ranks) : Room(Mesh{.data = ranks}) {}
+  const Mesh mesh;
   std::vector<const char *> from;
   std::barrier<> all;
 };
@@ -26,28 +29,28 @@ struct Room {
 class Threads : public Peers {
 public:
   Threads(Room &room, int rank) : room_(room), rank_(rank) {}
-  int size(Axis axis) const override {
-    return axis == Axis::Data ? int(room_.from.size()) : 1;
-  }
-  int place(Axis) const override { return rank_; }
-  Status gather(Axis, void *to, const void *from, int64_t bytes,
+  int size(Axis axis) const override { return room_.mesh.size(axis); }
+  int place(Axis axis) const override { return room_.mesh.place(axis, rank_); }
+  Status gather(Axis axis, void *to, const void *from, int64_t bytes,
                 int64_t total) override {
-    return move(to, from, bytes, 0,
+    return move(axis, to, from, bytes, 0,
                 [&](int64_t r) { return total - r * bytes; });
   }
-  Status exchange(Axis, void *to, const void *from, int64_t bytes,
+  Status exchange(Axis axis, void *to, const void *from, int64_t bytes,
                   int64_t total) override {
-    return move(to, from, bytes, rank_ * bytes,
-                [&](int64_t) { return total - rank_ * bytes; });
+    const int64_t own = place(axis) * bytes;
+    return move(axis, to, from, bytes, own,
+                [&](int64_t) { return total - own; });
   }
-  Status share(Axis, int from, void *data, int64_t bytes) override {
+  Status share(Axis axis, int from, void *data, int64_t bytes) override {
     sharedBytes += bytes;
     if (!fault.empty())
       return {Code::World, fault};
     room_.from[size_t(rank_)] = static_cast<const char *>(data);
     room_.all.arrive_and_wait();
-    if (rank_ != from)
-      std::memcpy(data, room_.from[size_t(from)], size_t(bytes));
+    const int owner = room_.mesh.group(axis, rank_)[size_t(from)];
+    if (rank_ != owner)
+      std::memcpy(data, room_.from[size_t(owner)], size_t(bytes));
     room_.all.arrive_and_wait();
     return Status::ok();
   }
@@ -56,16 +59,19 @@ public:
 
 private:
   template <typename Left>
-  Status move(void *to, const void *from, int64_t bytes, int64_t at,
+  Status move(Axis axis, void *to, const void *from, int64_t bytes, int64_t at,
               const Left &left) {
     if (!fault.empty())
       return {Code::World, fault};
     room_.from[size_t(rank_)] = static_cast<const char *>(from);
     room_.all.arrive_and_wait();
-    for (size_t r = 0; r < room_.from.size(); ++r)
-      std::memcpy(static_cast<char *>(to) + int64_t(r) * bytes,
-                  room_.from[r] + at,
-                  size_t(std::clamp<int64_t>(left(int64_t(r)), 0, bytes)));
+    int64_t r = 0;
+    for (const int member : room_.mesh.group(axis, rank_)) {
+      std::memcpy(static_cast<char *>(to) + r * bytes,
+                  room_.from[size_t(member)] + at,
+                  size_t(std::clamp<int64_t>(left(r), 0, bytes)));
+      ++r;
+    }
     room_.all.arrive_and_wait();
     return Status::ok();
   }
@@ -74,16 +80,19 @@ private:
 };
 
 /// Runs body(peers, rank) for each rank, in a thread of its own.
-template <typename F> void onRanks(int ranks, F &&body) {
-  Room room(ranks);
+template <typename F> void onMesh(const Mesh &mesh, F &&body) {
+  Room room(mesh);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
+  for (int rank = 0; rank < int(mesh.ranks()); ++rank)
     threads.emplace_back([&, rank] {
       Threads peers(room, rank);
       body(peers, rank);
     });
   for (std::thread &thread : threads)
     thread.join();
+}
+template <typename F> void onRanks(int ranks, F &&body) {
+  onMesh(Mesh{.data = ranks}, body);
 }
 
 /// A device of one thread whose rank is one of `peers`.

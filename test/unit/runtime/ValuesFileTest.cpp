@@ -21,11 +21,14 @@ namespace {
 constexpr int64_t kShardUnit = 4096;
 constexpr int64_t kPiece = 1 << 20;
 
-/// Three tensors that are cut together, and two that all ranks hold. "cut"
-/// spans several pieces, and a border of shards lies within "table" or "small".
+/// Three tensors that are cut together, two that all ranks hold, and one whose
+/// columns ranks of tp have. "cut" spans several pieces, and a border of shards
+/// lies within "table" or "small".
 class Model {
 public:
-  explicit Model(int ranks) : device_(deviceWith(nullptr)) {
+  explicit Model(int ranks) : Model(Mesh{.data = ranks}) {}
+  explicit Model(const Mesh &mesh) : device_(deviceWith(nullptr)) {
+    const int ranks = mesh.data;
     const int64_t counts[] = {700001, 5000, 1300000};
     const char *names[] = {"cut", "small", "table"};
     int64_t all = 0;
@@ -43,37 +46,76 @@ public:
       }
       from += counts[i];
     }
-    const int64_t shardBytes = (ranks > 1 ? shard : from) * 4;
-    add("whole", 900000, shardBytes);
-    add("scale", 1, shardBytes + 900000 * 4);
-    bytes_ = shardBytes + 900001 * 4;
+    bytes_ = (ranks > 1 ? shard : from) * 4;
+    addColumns(mesh);
+    add("whole", 900000, bytes_);
+    add("scale", 1, bytes_ + 900000 * 4);
+    bytes_ += 900001 * 4;
+  }
+
+  /// Reads all tensors as the rank of `peers`, and compares them with those
+  /// that were written.
+  void check(Peers *peers) {
+    fill(peers);
+    for (const TensorInfo &info : tensors_)
+      for (const int64_t first : {int64_t(0), info.elements() / 3}) {
+        std::vector<float> values(size_t(info.elements() - first));
+        EXPECT_TRUE(Homes(*device_).read(info, first * 4, values.data(),
+                                         int64_t(values.size()) * 4));
+        int64_t wrong = 0;
+        for (size_t i = 0; i < values.size(); ++i)
+          wrong += values[i] != numberOf(info, size_t(first) + i);
+        EXPECT_EQ(wrong, 0) << info.name << " from " << first;
+      }
   }
 
   /// Writes a file as the rank of `peers`; null: alone.
   Status write(Peers *peers, const std::string &directory,
                std::optional<DType> type = {}, double broken = 0,
                const std::string &where = "table") {
-    device_ = deviceWith(peers);
-    EXPECT_TRUE(device_->allocateArena(SpaceKind::Device, bytes_));
-    const Homes homes(*device_);
+    fill(peers, broken, where);
     FileContents contents;
-    for (const TensorInfo &info : tensors_) {
-      std::vector<float> values(size_t(info.elements()));
-      for (size_t i = 0; i < values.size(); ++i)
-        values[i] = float(i % 60000) + float(info.name[0]);
-      // The last number is another rank's.
-      if (broken != 0 && info.name == where)
-        values.back() = float(broken);
-      EXPECT_TRUE(homes.write(info, 0, values.data(), info.bytes()));
+    for (const TensorInfo &info : tensors_)
       contents.tensors.push_back({info.name, &info});
-    }
     contents.metadata = {{"format", "test"}};
     contents.hasSum = true;
     contents.type = type;
-    return writeFile(homes, directory, "f", contents);
+    return writeFile(Homes(*device_), directory, "f", contents);
   }
 
 private:
+  static float numberOf(const TensorInfo &info, size_t i) {
+    return float(i % 60000) + float(info.name[0]);
+  }
+
+  void fill(Peers *peers, double broken = 0, const std::string &where = "") {
+    device_ = deviceWith(peers);
+    EXPECT_TRUE(device_->allocateArena(SpaceKind::Device, bytes_));
+    for (const TensorInfo &info : tensors_) {
+      std::vector<float> values(size_t(info.elements()));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = numberOf(info, i);
+      // The last number is another rank's.
+      if (broken != 0 && info.name == where)
+        values.back() = float(broken);
+      EXPECT_TRUE(Homes(*device_).write(info, 0, values.data(), info.bytes()));
+    }
+  }
+
+  /// 600 columns of 1,000 rows.
+  void addColumns(const Mesh &mesh) {
+    add("columns", 600000, bytes_);
+    int64_t own = 600000 / mesh.tensor;
+    if (mesh.tensor > 1) {
+      tensors_.back().chunk = 600 / mesh.tensor;
+      tensors_.back().pieces = mesh.tensor;
+      if (mesh.data > 1)
+        own = tensors_.back().shard =
+            (own / mesh.data / kShardUnit + 1) * kShardUnit;
+    }
+    bytes_ += own * 4;
+  }
+
   void add(const char *name, int64_t count, int64_t offset) {
     tensors_.push_back({.name = name,
                         .type = DType::F32,
@@ -131,6 +173,31 @@ TEST_F(ValuesFile, AnyNumberOfRanksWritesTheSameBytes) {
         fs::remove_all(at);
       }
   }
+}
+
+// Ranks that share heads and columns have pieces of a tensor's rows, and shards
+// of these pieces.
+TEST_F(ValuesFile, AnyMeshWritesTheSameBytes) {
+  const std::string one = alone();
+  for (const Mesh mesh : {Mesh{.tensor = 2}, Mesh{.data = 2, .tensor = 2},
+                          Mesh{.data = 3, .tensor = 2}, Mesh{.tensor = 3}})
+    for (const bool isShared : {true, false}) {
+      const std::string at = *this / "many";
+      onMesh(mesh, [&](Threads &peers, int rank) {
+        const std::string own =
+            isShared || rank == 0 ? at : at + std::to_string(rank);
+        EXPECT_TRUE(Model(mesh).write(&peers, own));
+      });
+      EXPECT_TRUE(get(at + "/f") == one) << mesh.text() << " " << isShared;
+      EXPECT_EQ(std::distance(fs::directory_iterator(at), {}), 1);
+      fs::remove_all(at);
+    }
+}
+
+TEST_F(ValuesFile, AnyMeshReadsWhatItWrote) {
+  for (const Mesh mesh : {Mesh{.data = 2}, Mesh{.tensor = 2},
+                          Mesh{.data = 2, .tensor = 2}, Mesh{.tensor = 3}})
+    onMesh(mesh, [&](Threads &peers, int) { Model(mesh).check(&peers); });
 }
 
 // The folder of rank 1 has another file of that name: its bytes are lost.

@@ -4,9 +4,14 @@ func.func @sum_over(%x: tensor<2x3xf64>) -> tensor<2x3xf64> {
   %0 = nn.sum_over %x over dp of 3 : tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }
-func.func @sum_over_tensor(%x: tensor<f64>) -> tensor<f64> {
-  %0 = nn.sum_over %x over tp of 2 : tensor<f64>
-  return %0 : tensor<f64>
+// Adjoint only on a mesh, where ranks have other values (passes/CutTest.cpp).
+func.func @sum_over_tensor(%x: tensor<4x2xf64>) -> tensor<4x2xf64> {
+  %0 = nn.sum_over %x over tp of 1 : tensor<4x2xf64>
+  return %0 : tensor<4x2xf64>
+}
+func.func @spread(%x: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = nn.spread %x over tp of 1 : tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
 }
 func.func @exchange(%x: tensor<128x64xf32>) -> tensor<2x4096xf32> {
   %0 = nn.exchange %x over dp of 2 : tensor<128x64xf32>
