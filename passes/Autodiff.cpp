@@ -155,14 +155,18 @@ private:
   LogicalResult checkCut(unsigned index, const TrainedParam &param) {
     auto cut =
         forward.getArgAttrOfType<train::CutAttr>(index, TrainDialect::kCut);
-    if (!cut || rule->mayCut({param.type.clone(cut.getWhole().getShape()),
-                              param.isGathered},
-                             param, train::chunkOf(cut, param.type)))
+    if (!cut)
+      return success();
+    const TrainedParam whole{param.type.clone(cut.getWhole().getShape()),
+                             param.isGathered};
+    const int64_t chunk = train::chunkOf(cut, param.type);
+    if (rule->mayCut(whole, param, chunk))
       return success();
     return emitFault(forward.getArgument(index).getLoc(),
                      FailureKind::Unsupported)
-           << "is cut over ranks, and the optimizer's updates are of the whole "
-              "parameter";
+           << "is cut over ranks, " << chunk
+           << " elements side by side, and the optimizer can't update such "
+              "pieces";
   }
 
   void addResult(Value value, ArrayRef<NamedAttribute> attrs) {
