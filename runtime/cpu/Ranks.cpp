@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 namespace tmc {
 
@@ -20,23 +19,9 @@ struct Group {
 
   Status find(const Device &device, const RankPiecesParams &params) {
     peers = device.peers;
-    const std::string wanted =
-        std::to_string(params.ranks) + " ranks along " + nameOf(params.axis);
-    if (!peers)
-      return {Code::Usage, "the step is for " + wanted +
-                               ", and runs without a network: its trainer has "
-                               "one, and a program gives tmc_options.peers"};
-    if (peers->size(params.axis) != params.ranks)
-      return {Code::Usage, "the step is for " + wanted + ", and runs on " +
-                               std::to_string(peers->size(params.axis))};
-    return Status::ok();
+    return checkPeers(peers, params);
   }
 };
-
-/// The bytes of piece `r` that aren't padding.
-int64_t ownBytes(const RankPiecesParams &params, int64_t r) {
-  return std::clamp<int64_t>(params.total - r * params.bytes, 0, params.bytes);
-}
 
 /// The elements that a thread adds at a time.
 constexpr int64_t kTile = 1 << 14;
