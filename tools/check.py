@@ -601,6 +601,8 @@ def check_emulated(tally, build):
             "--tmc", os.path.join(build, "bin", "tmc"),
             "--library", os.path.join(build, "lib", "libTmcCudaEmulated.a"),
             *([] if few else ["--full"]))
+    rows_of(tally, "emulated", "test/cuda/ranks.py", build, "--build", build,
+            *([] if few else ["--full"]))
     if not few:
         with BUILDS:
             done = run(["ctest", "--output-on-failure", "-R", "^cuda-emulated-first-run"],
@@ -644,7 +646,7 @@ UNREAD = {"unit": BUILT + TEXTS + ["test/golden", "test/steps", "test/cuda", "bi
           "lit": ["bin/tmc-*-tests"],
           "golden": STEPS + ["test/steps", "test/cuda", "test/frontends", "bin/tmc-*-tests"],
           "steps": STEPS + ["test/cuda", "bin/tmc-*-tests"],
-          "emulated": STEPS + ["test/steps", "test/frontends"]}
+          "emulated": STEPS + ["test/frontends"]}
 # Cases of each suite that are shown with their times.
 SLOWEST = 10
 # At a time. Each suite keeps all cores busy by itself, but for its last test: then

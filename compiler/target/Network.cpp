@@ -80,3 +80,13 @@ NetworkLevels tmc::networkOf(Fabric fabric) {
   }
   return {ethernet()};
 }
+int64_t tmc::networkReservedBytes(int64_t ranks) {
+  constexpr int64_t kMiB = 1 << 20;
+  constexpr int64_t kCollectives = 512 * kMiB;
+  constexpr int64_t kChannels = 16, kChannelOfPeer = 16 * kMiB;
+  // Beyond the cards of a node the peers share connections by NICs.
+  constexpr int64_t kMostPeers = 7;
+  return ranks > 1 ? kCollectives + std::min(ranks - 1, kMostPeers) *
+                                        kChannels * kChannelOfPeer
+                   : 0;
+}

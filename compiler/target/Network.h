@@ -64,6 +64,12 @@ enum class Fabric : uint8_t {
 };
 NetworkLevels networkOf(Fabric fabric);
 
+/// Bytes of a card that NCCL takes beside a step's arena, for its own buffers.
+/// No measurement of ours exists. Published ones are 0.55 to 0.7 GB for
+/// collectives (NVIDIA/nccl issue 964) and, where 8 cards exchange, 15 MB for
+/// each channel and peer (issue 1685). The step has 16 channels (Nccl.cpp).
+int64_t networkReservedBytes(int64_t ranks);
+
 } // namespace tmc
 
 #endif // TMC_COMPILER_TARGET_NETWORK_H

@@ -46,12 +46,12 @@ tmc::Expected<void> NetworkRunner::prepare() {
     return std::move(installation.failure());
   const std::string scratch = directory + "/";
   tmc::Expected<std::string> chosen =
-      libraryOf(findNetworks(*installation, scratch), library);
+      libraryOf(findNetworks(*installation, Backend::Cpu, scratch), library);
   if (!chosen)
     return std::move(chosen.failure());
   library = *chosen;
   auto compiled =
-      compileNetworks(*installation, library, scratch,
+      compileNetworks(*installation, Backend::Cpu, library, scratch,
                       [&](const std::string &file) { return scratch + file; });
   if (!compiled)
     return std::move(compiled.failure());

@@ -137,7 +137,8 @@ static Expected<void> link(const Compiled &compiled,
   if (options.mesh.ranks() > 1 && options.emit == Artifact::Exe) {
     showProgress(options, "network ...");
     Expected<std::vector<std::string>> networks = compileNetworks(
-        installation, "", directory.scratch("network"),
+        installation, compiled.forward->device.backend, "",
+        directory.scratch("network"),
         [&](const std::string &file) { return directory.staged(file); });
     if (!networks)
       return std::move(networks.failure());

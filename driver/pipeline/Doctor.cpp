@@ -162,17 +162,19 @@ Finding examineFrontend() {
           ""};
 }
 
-/// The libraries that connect the ranks of a step for several devices.
-void examineNetworks(const Installation &installation, const Workplace &place,
-                     std::vector<Finding> &findings) {
+/// The libraries that connect the ranks of a step for several devices: those of
+/// the host, or those of cards.
+void examineNetworks(const Installation &installation, Backend backend,
+                     const Workplace &place, std::vector<Finding> &findings) {
   for (const NetworkTool &tool :
-       findNetworks(installation, place.file("network")))
-    findings.push_back({tool.missing.empty() ? Finding::Good : Finding::Fact,
-                        "network " + tool.name,
-                        tool.missing.empty()
-                            ? tool.file + " can be compiled, for --devices"
-                            : tool.missing,
-                        ""});
+       findNetworks(installation, backend, place.file("network")))
+    if ((backend == Backend::Cuda) == (tool.name == "nccl"))
+      findings.push_back({tool.missing.empty() ? Finding::Good : Finding::Fact,
+                          "network " + tool.name,
+                          tool.missing.empty()
+                              ? tool.file + " can be compiled, for --devices"
+                              : tool.missing,
+                          ""});
 }
 
 /// Tries to compile a step's first line, and to link the libraries of a step.
@@ -252,8 +254,8 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
   findings.insert(findings.begin(), {tool, runtime});
   if (!cuda)
     findings.push_back(examineProcessor(installation, target));
-  if (!cuda && installation && !place.error)
-    examineNetworks(*installation, place, findings);
+  if (installation && !place.error)
+    examineNetworks(*installation, backend, place, findings);
   if (cuda && access("/dev/nvidiactl", F_OK))
     findings.push_back({Finding::Fact, "GPU",
                         "none here; steps are compiled, and run elsewhere",

@@ -220,17 +220,8 @@ static std::string hashOf(ModuleOp module) {
 }
 
 /// Refuses what a mesh of ranks can't do yet.
-static Expected<void> checkMesh(const CompileOptions &options,
-                                const Target &device) {
-  if (options.mesh.ranks() == 1)
-    return {};
-  const bool makesCode = options.emit != Artifact::Plan &&
-                         options.emit != Artifact::Mlir &&
-                         (!options.to || *options.to >= Phase::Emit);
-  if (device.backend != Backend::Cpu && makesCode)
-    return Failure::unsupported("--devices makes steps for --target cpu alone")
-        .note("tmc plan plans them for other targets");
-  if (!options.outputs.empty())
+static Expected<void> checkMesh(const CompileOptions &options) {
+  if (options.mesh.ranks() > 1 && !options.outputs.empty())
     return Failure::unsupported("--keep-output keeps the whole batch's rows, "
                                 "of which a rank has a part")
         .note("without --devices one device has them all");
@@ -242,7 +233,9 @@ Expected<Forward> tmc::readModel(const CompileOptions &options,
   Expected<Target> device = targetOf(options);
   if (!device)
     return std::move(device.failure());
-  TMC_TRY(checkMesh(options, *device));
+  TMC_TRY(checkMesh(options));
+  if (device->backend == Backend::Cuda)
+    device->reservedBytes += networkReservedBytes(options.mesh.ranks());
   Expected<std::optional<AlgorithmFile>> algorithms =
       algorithmsOf(options, *device);
   if (!algorithms)

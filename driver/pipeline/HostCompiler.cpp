@@ -347,7 +347,7 @@ trainerCommand(const std::string &compiler, const Installation &installation,
   // Nothing else names it: trainers of one device have no network.
   if (files.connectsRanks)
     command.insert(command.end(),
-                   {"-Wl,--undefined=tmc_open_ranks",
+                   {"-Xlinker", "--undefined=tmc_open_ranks",
                     installation.libraryDir + "/libtmc-network.a"});
   command.push_back(installation.runtimeLibrary(target));
   const std::vector<std::string> libraries = stepLibraries(target.backend);
@@ -456,7 +456,8 @@ std::vector<std::string> tmc::filesOf(const Installation &installation,
   if (connectsRanks) {
     const std::string network = installation.includeDir + "/runtime/network/";
     files.insert(files.end(), {installation.libraryDir + "/libtmc-network.a",
-                               network + "Mpi.cpp", network + "Gloo.cpp"});
+                               network + "Mpi.cpp", network + "Gloo.cpp",
+                               network + "Nccl.cpp"});
   }
   for (const std::string &header : runtimeHeaders(installation))
     files.push_back(header);

@@ -63,13 +63,55 @@ static NetworkTool findGloo(const Installation &installation,
   return tool;
 }
 
+static NetworkTool findNccl(const Installation &installation,
+                            const std::string &scratch) {
+  NetworkTool tool{"nccl", networkFile("nccl"), {}, {}, ""};
+  tmc::Expected<std::string> compiler = stepCompiler(Backend::Cuda);
+  if (!compiler) {
+    tool.missing = "nccl: " + compiler.failure().message;
+    return tool;
+  }
+  const std::string source =
+      installation.includeDir + "/runtime/network/Nccl.cpp";
+  tool.command = {*compiler,    "-std=c++20", "-O2", "-shared",
+                  "-Xcompiler", "-fPIC",      "-I",  installation.includeDir};
+  // The package of PyPI has no libnccl.so.
+  tool.libraries = {"-l:libnccl.so.2"};
+  if (const char *home = std::getenv("NCCL_HOME"); home && *home) {
+    const std::string folder = home;
+    tool.command.insert(tool.command.end(),
+                        {"-I", folder + "/include", "-L", folder + "/lib"});
+    tool.libraries.insert(tool.libraries.end(),
+                          {"-Xlinker", "-rpath=" + folder + "/lib"});
+  }
+  const std::string object = scratch + "nccl.ii", log = scratch + "nccl.log";
+  std::vector<std::string> question = tool.command;
+  llvm::erase(question, "-shared");
+  question.insert(question.end(), {"-E", source, "-o", object});
+  const bool isThere(runTool(question, log));
+  sys::fs::remove(object);
+  sys::fs::remove(log);
+  if (isThere)
+    tool.command.push_back(source);
+  else
+    tool.missing = "nccl: there is no nccl.h: apt-get install libnccl-dev, or "
+                   "pip install nvidia-nccl-cu13 and set NCCL_HOME to its "
+                   "folder nvidia/nccl";
+  return tool;
+}
+
 std::vector<NetworkTool> tmc::findNetworks(const Installation &installation,
+                                           Backend backend,
                                            const std::string &scratch) {
-  return {findMpi(installation), findGloo(installation, scratch)};
+  std::vector<NetworkTool> tools = {findMpi(installation),
+                                    findGloo(installation, scratch)};
+  if (backend == Backend::Cuda)
+    tools.push_back(findNccl(installation, scratch));
+  return tools;
 }
 
 tmc::Expected<std::vector<std::string>> tmc::compileNetworks(
-    const Installation &installation, const std::string &name,
+    const Installation &installation, Backend backend, const std::string &name,
     const std::string &scratch,
     const std::function<std::string(const std::string &)> &place) {
   std::vector<ToolRun> runs;
@@ -78,7 +120,7 @@ tmc::Expected<std::vector<std::string>> tmc::compileNetworks(
       name.empty()
           ? "this machine can compile no library of the network"
           : "this machine can't compile the network's library '" + name + "'");
-  for (const NetworkTool &tool : findNetworks(installation, scratch)) {
+  for (const NetworkTool &tool : findNetworks(installation, backend, scratch)) {
     if (!name.empty() && name != tool.name)
       continue;
     if (!tool.missing.empty()) {

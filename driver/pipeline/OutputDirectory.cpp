@@ -33,7 +33,8 @@ constexpr const char *kFiles[] = {"train",
                                   "report.html",
                                   "tmc.h",
                                   "libtmc-network-mpi.so",
-                                  "libtmc-network-gloo.so"};
+                                  "libtmc-network-gloo.so",
+                                  "libtmc-network-nccl.so"};
 
 /// No plan of tmc is larger.
 constexpr int64_t kMostPlanBytes = int64_t(64) << 20;

@@ -6,8 +6,6 @@
 #include "runtime/kernels/Ranks.h"
 #include "runtime/step/Device.h"
 
-#include <string>
-
 namespace tmc::cpu {
 
 /// The ranks of the device that a kernel runs on.
@@ -18,16 +16,7 @@ struct RankGroup {
   /// the kernel was emitted for.
   Status find(const Device &device, Axis axis, int64_t ranks) {
     peers = device.peers;
-    const std::string wanted =
-        std::to_string(ranks) + " ranks along " + nameOf(axis);
-    if (!peers)
-      return {Code::Usage, "the step is for " + wanted +
-                               ", and runs without a network: its trainer has "
-                               "one, and a program gives tmc_options.peers"};
-    if (peers->size(axis) != ranks)
-      return {Code::Usage, "the step is for " + wanted + ", and runs on " +
-                               std::to_string(peers->size(axis))};
-    return Status::ok();
+    return checkPeers(peers, axis, ranks);
   }
 };
 

@@ -13,11 +13,6 @@ namespace tmc {
 
 namespace {
 
-/// The bytes of piece `r` that aren't padding.
-int64_t ownBytes(const RankPiecesParams &params, int64_t r) {
-  return std::clamp<int64_t>(params.total - r * params.bytes, 0, params.bytes);
-}
-
 /// The elements that a thread adds at a time.
 constexpr int64_t kTile = 1 << 14;
 

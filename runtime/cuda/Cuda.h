@@ -41,6 +41,7 @@ void gatherNumbers(cudaStream_t stream, const StepNumbers &numbers,
 
 /// Pinned host memory for transfers.
 struct Staging;
+class RankTransfers;
 
 class CudaDevice final : public Device {
 public:
@@ -65,10 +66,7 @@ public:
 
   Stream &compute() override { return *stream_; }
   Queues &queues() override { return *queues_; }
-  Status startQueues(const QueueNeeds &needs) override {
-    queues_->place(arenas_);
-    return queues_->start(needs, options_);
-  }
+  Status startQueues(const QueueNeeds &needs) override;
   /// Observes the engines that are threads.
   void observeWork(WorkObserver *observer) override {
     queues_->observe(observer);
@@ -100,6 +98,8 @@ public:
   /// Handles of libraries, created at the first request, so that a step links
   /// only the libraries of its kernels. The pointers' deleters free them.
   std::shared_ptr<void> blas, dnn;
+  /// For kernels that move bytes between ranks.
+  std::unique_ptr<RankTransfers> transfers;
   /// Null unless steps are timed.
   std::unique_ptr<EventTimer> timer;
   /// If not null, products are timed when they are prepared.

@@ -14,6 +14,7 @@
 
 #include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/Pinned.h"
+#include "runtime/cuda/RankTransfers.h"
 #include "runtime/step/Program.h"
 
 #include <algorithm>
@@ -51,6 +52,31 @@ std::string describe(const cudaDeviceProp &card) {
   return std::string(card.name) + ", driver of CUDA " + version(driver) +
          ", CUDA " + version(CUDART_VERSION);
 }
+/// The card of this rank, if there are several, becomes that of the calling
+/// thread.
+Status chooseCard(const Peers *peers, int &device) {
+  int devices = 0;
+  if (cudaError_t e = cudaGetDeviceCount(&devices); e != cudaSuccess) {
+    // The same code means that there is no driver or that it is too old.
+    if (e == cudaErrorInsufficientDriver)
+      return {Code::World,
+              "can't use a cuda device: there is no driver, or one that is "
+              "older than CUDA " +
+                  std::to_string(CUDART_VERSION / 1000) + "." +
+                  std::to_string(CUDART_VERSION % 1000 / 10) +
+                  ", which this step was built with"};
+    return worldError("can't use a cuda device", e);
+  }
+  if (devices == 0)
+    return {Code::World, "this machine has no cuda device"};
+  if (peers)
+    if (cudaError_t e = cudaSetDevice(cardOf(peers->local(), devices));
+        e != cudaSuccess)
+      return worldError("can't use a cuda device", e);
+  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
+    return worldError("can't use a cuda device", e);
+  return Status::ok();
+}
 } // namespace
 
 struct Staging {
@@ -63,7 +89,9 @@ struct Staging {
   }
 };
 
-CudaDevice::CudaDevice(const DeviceOptions &options) : options_(options) {}
+CudaDevice::CudaDevice(const DeviceOptions &options) : options_(options) {
+  peers = options.peers;
+}
 
 CudaDevice::~CudaDevice() {
   // Nothing can be done about an error here.
@@ -72,6 +100,7 @@ CudaDevice::~CudaDevice() {
   timer.reset();
   graph_.drop();
   queues_.reset();
+  transfers.reset();
   blas.reset();
   dnn.reset();
   if (staging_) {
@@ -90,22 +119,9 @@ CudaDevice::~CudaDevice() {
 }
 
 Status CudaDevice::open() {
-  int devices = 0, device = 0;
-  if (cudaError_t e = cudaGetDeviceCount(&devices); e != cudaSuccess) {
-    // The same code means that there is no driver or that it is too old.
-    if (e == cudaErrorInsufficientDriver)
-      return {Code::World,
-              "can't use a cuda device: there is no driver, or one that is "
-              "older than CUDA " +
-                  std::to_string(CUDART_VERSION / 1000) + "." +
-                  std::to_string(CUDART_VERSION % 1000 / 10) +
-                  ", which this step was built with"};
-    return worldError("can't use a cuda device", e);
-  }
-  if (devices == 0)
-    return {Code::World, "this machine has no cuda device"};
-  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
-    return worldError("can't use a cuda device", e);
+  int device = 0;
+  if (Status s = chooseCard(peers, device); !s)
+    return s;
   number_ = device;
   cudaDeviceProp card = {};
   if (cudaGetDeviceProperties(&card, device) == cudaSuccess)
@@ -139,6 +155,7 @@ Status CudaDevice::open() {
     return worldError("can't create a stream", e);
   stream_ = std::make_unique<Stream>(native_);
   queues_ = std::make_unique<CudaQueues>(*stream_);
+  transfers = std::make_unique<RankTransfers>(*queues_, peers);
   size_t free = 0, total = 0;
   if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
     return worldError("can't ask the cuda device for its memory", e);
@@ -280,6 +297,13 @@ void CudaDevice::download(void *to, const void *from, int64_t bytes) {
 void CudaDevice::poison(void *device, int64_t bytes) {
   if (bytes > 0)
     check(cudaMemsetAsync(device, kPoison, size_t(bytes), native_), "poison");
+}
+
+Status CudaDevice::startQueues(const QueueNeeds &needs) {
+  queues_->place(arenas_);
+  if (Status s = transfers->start(); !s)
+    return s;
+  return queues_->start(needs, options_);
 }
 
 DeviceTimer *CudaDevice::timeLaunches() {

@@ -3,6 +3,7 @@
 #include "runtime/cuda/CudaQueues.h"
 
 #include "runtime/cuda/HostUpdates.h"
+#include "runtime/kernels/Ranks.h"
 
 #include <algorithm>
 #include <new>
@@ -17,26 +18,10 @@ namespace {
 constexpr size_t kCounterBytes = 64;
 /// CU_STREAM_WAIT_VALUE_GEQ: waits until the word is at least the value.
 constexpr unsigned kWaitAtLeast = 0;
+/// Between two questions for the error of a call that a library has queued.
+constexpr double kAskSeconds = 0.01;
 
 void raise(void *counter) { static_cast<WorkCounter *>(counter)->raise(); }
-
-/// The times of a copy, for an observer.
-struct Stamp {
-  WorkObserver *observer;
-  EngineKind engine;
-  int64_t launch;
-  double begin = 0;
-};
-void begins(void *opaque) {
-  auto &stamp = *static_cast<Stamp *>(opaque);
-  stamp.observer->begins(stamp.engine, stamp.launch);
-  stamp.begin = secondsNow();
-}
-void ran(void *opaque) {
-  const std::unique_ptr<Stamp> stamp(static_cast<Stamp *>(opaque));
-  stamp->observer->ran(stamp->engine, stamp->launch, stamp->begin,
-                       secondsNow());
-}
 
 Status worldError(const char *what, cudaError_t error) {
   return {Code::World, std::string(what) + ": " + cudaGetErrorString(error)};
@@ -44,8 +29,42 @@ Status worldError(const char *what, cudaError_t error) {
 
 } // namespace
 
+/// The times of a copy or a call, for an observer.
+struct CudaQueues::Stamp {
+  WorkObserver *observer;
+  EngineKind engine;
+  int64_t launch;
+  double begin = 0;
+};
+
+CudaQueues::Stamp *CudaQueues::stampBegin(EngineKind engine, int64_t launch) {
+  if (!context_.observer)
+    return nullptr; // Such a step's allocations count.
+  auto begins = [](void *opaque) {
+    auto &stamp = *static_cast<Stamp *>(opaque);
+    stamp.observer->begins(stamp.engine, stamp.launch);
+    stamp.begin = secondsNow();
+  };
+  auto *stamp = new Stamp{context_.observer, engine, launch};
+  check(cudaLaunchHostFunc(streams_[engine], begins, stamp),
+        "a word to the host");
+  return stamp;
+}
+
+void CudaQueues::stampEnd(Stamp *stamp) {
+  if (!stamp)
+    return;
+  auto ran = [](void *opaque) {
+    const std::unique_ptr<Stamp> its(static_cast<Stamp *>(opaque));
+    its->observer->ran(its->engine, its->launch, its->begin, secondsNow());
+  };
+  check(cudaLaunchHostFunc(streams_[stamp->engine], ran, stamp),
+        "a word to the host");
+}
+
 CudaQueues::CudaQueues(Stream &compute)
-    : ThreadQueues(compute), hostStream_(nullptr) {
+    : ThreadQueues(compute), hostStream_(nullptr), networkHost_(nullptr),
+      network_(nullptr) {
   streams_[EngineKind::Compute] = static_cast<cudaStream_t>(compute.native());
 }
 
@@ -58,7 +77,7 @@ CudaQueues::~CudaQueues() {
   if (joined_)
     (void)cudaEventDestroy(joined_);
   for (auto [engine, stream] : streams_)
-    if (engine.copies && stream)
+    if (engine.kind != EngineKind::Compute && stream)
       (void)cudaStreamDestroy(stream);
   for (Teller &teller : tellers_.of)
     if (teller.stream)
@@ -75,10 +94,14 @@ Status CudaQueues::start(const QueueNeeds &needs,
   auto stream = [](cudaStream_t &made) {
     return cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
   };
-  for (auto [engine, its] : streams_)
-    if (engine.copies && !isThread(engine.kind))
+  for (auto [engine, its] : streams_) {
+    const bool isUsed = engine.copies && !isThread(engine.kind);
+    const bool isNetwork =
+        engine.kind == EngineKind::Network && needs.engines[engine.kind];
+    if (isUsed || isNetwork)
       if (cudaError_t e = stream(its); e != cudaSuccess)
         return worldError("can't create a stream for copies", e);
+  }
   auto event = [](cudaEvent_t &made) {
     return cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
   };
@@ -116,12 +139,18 @@ Status CudaQueues::start(const QueueNeeds &needs,
     hostStream_ = Stream(hostPool_.get());
     context_.streams[EngineKind::Host] = &hostStream_;
   }
+  context_.peers = options.peers;
+  context_.streams[EngineKind::Network] = &networkHost_;
+  network_ = Stream(streams_[EngineKind::Network]);
   for (auto [engine, isNeeded] : needs.engines) {
     const EngineKind kind = engine.kind;
-    if (!isThread(kind) || !isNeeded)
+    const bool calls = kind == EngineKind::Network && options.peers &&
+                       !options.peers->queues();
+    if (!isNeeded || !(isThread(kind) || calls))
       continue;
-    if (cudaError_t e = stream(tellers_[kind].stream); e != cudaSuccess)
-      return worldError("can't create a stream for events", e);
+    if (isThread(kind))
+      if (cudaError_t e = stream(tellers_[kind].stream); e != cudaSuccess)
+        return worldError("can't create a stream for events", e);
     auto *counter =
         new (counters_ + size_t(kind) * kCounterBytes) std::atomic<uint64_t>(0);
     threads_[kind] =
@@ -152,27 +181,56 @@ void CudaQueues::copy(int64_t launch, EngineKind engine, int64_t to,
   if (!streams_[engine]) {
     context_.fault.set(unnamedEngine(engine));
   } else if (!context_.fault.isSet()) {
-    auto *stamp = context_.observer
-                      ? new Stamp{context_.observer, engine, launch}
-                      : nullptr; // not in a step whose allocations count
-    if (stamp)
-      check(cudaLaunchHostFunc(streams_[engine], begins, stamp),
-            "a word to the host");
+    Stamp *stamp = stampBegin(engine, launch);
     check(cudaMemcpyAsync(arena(infoOf(engine).writes) + to,
                           arena(infoOf(engine).reads) + from, size_t(bytes),
                           cudaMemcpyDefault, streams_[engine]),
           "a copy between device and host");
-    if (stamp)
-      check(cudaLaunchHostFunc(streams_[engine], ran, stamp),
-            "a word to the host");
+    stampEnd(stamp);
   }
   started(launch);
+}
+
+void CudaQueues::beside(int64_t launch, EngineKind engine, Kernel &kernel,
+                        In ins, Out outs, void *scratch, bool accumulate) {
+  if (engine != EngineKind::Network)
+    return ThreadQueues::beside(launch, engine, kernel, ins, outs, scratch,
+                                accumulate);
+  isAhead_[engine] = streams_[engine] != nullptr;
+  if (!streams_[engine]) {
+    context_.fault.set(unnamedEngine(engine));
+  } else if (!context_.fault.isSet()) {
+    Stamp *stamp = stampBegin(engine, launch);
+    networkLaunch_ = launch;
+    kernel.run(network_, ins, outs, scratch, accumulate);
+    stampEnd(stamp);
+  }
+  started(launch);
+}
+
+Status CudaQueues::callFromStream(Kernel &call, const void *from, void *to) {
+  const cudaStream_t stream = streams_[EngineKind::Network];
+  EngineThread *thread = of(EngineKind::Network);
+  if (!thread)
+    return unnamedEngine(EngineKind::Network);
+  Teller &teller = tellers_[EngineKind::Network];
+  if (cudaError_t e = cudaLaunchHostFunc(stream, raise, &teller.heard);
+      e != cudaSuccess)
+    return worldError("a word to the host", e);
+  hold(*thread, teller.heard, ++teller.told);
+  Work *work = next(EngineKind::Network, Work::Kind::Kernel, networkLaunch_);
+  if (!work->setKernel(call, {from}, {to}, nullptr, false))
+    return tooManyOperands();
+  thread->commit();
+  streamWaitsForThread(stream, *thread, thread->queued());
+  return Status::ok();
 }
 
 void CudaQueues::recordEvent(EngineKind engine, int32_t index) {
   Event &event = events_[size_t(index)];
   event.engine = engine;
   event.isRecorded = true;
+  event.launch = networkLaunch_;
   if (!isThread(engine))
     check(cudaEventRecord(event.native, streams_[engine]),
           "an event of a stream");
@@ -192,10 +250,17 @@ void CudaQueues::waitForEvent(EngineKind engine, int32_t index) {
     if (const EngineThread *other = of(event.engine))
       hold(*of(engine), other->completed(), event.number);
   } else if (isThread(event.engine)) {
-    streamWaitsForThread(engine, event);
+    if (const EngineThread *thread = of(event.engine))
+      streamWaitsForThread(streams_[engine], *thread, event.number);
   } else {
+    const bool pauses = engine == EngineKind::Compute && context_.peers &&
+                        event.engine == EngineKind::Network;
+    if (pauses)
+      pauses_.begin(streams_[engine], event.launch);
     check(cudaStreamWaitEvent(streams_[engine], event.native, 0),
           "a wait for an event");
+    if (pauses)
+      pauses_.end(streams_[engine]);
   }
 }
 
@@ -210,28 +275,29 @@ void CudaQueues::threadWaitsForStream(EngineKind engine, const Event &event) {
     hold(*of(engine), teller.heard, ++teller.told);
 }
 
-void CudaQueues::streamWaitsForThread(EngineKind engine, const Event &event) {
-  const EngineThread *thread = of(event.engine);
-  if (!thread)
-    return;
+void CudaQueues::streamWaitsForThread(cudaStream_t stream,
+                                      const EngineThread &thread,
+                                      uint64_t number) {
   // Also if the thread has already reached the number: the order of streams
   // must not depend on the thread's speed.
   const auto word =
-      reinterpret_cast<unsigned long long>(&thread->completed().place());
-  if (waitValue_ &&
-      waitValue_(streams_[engine], word, event.number, kWaitAtLeast) == 0)
+      reinterpret_cast<unsigned long long>(&thread.completed().place());
+  if (waitValue_ && waitValue_(stream, word, number, kWaitAtLeast) == 0)
     return;
   waitValue_ = nullptr; // the driver or the device can't
-  if (thread->completed().get() >= event.number)
+  if (thread.completed().get() >= number)
     return;
   beforeWaiting();
-  thread->completed().waitFor(event.number);
+  thread.completed().waitFor(number);
 }
 
 void CudaQueues::beforeWaiting() {
   for (const Teller &teller : tellers_.of)
     if (teller.stream)
       check(cudaStreamSynchronize(teller.stream), "the step");
+  // The network's thread hears of its own stream.
+  if (of(EngineKind::Network))
+    check(cudaStreamSynchronize(streams_[EngineKind::Network]), "the step");
 }
 
 void CudaQueues::join() {
@@ -277,9 +343,33 @@ void CudaQueues::queueForked(void (*run)(Queues &, void *), void *kernels) {
   forgetEvents();
 }
 
+void CudaQueues::waitForCompute() {
+  const cudaStream_t compute = streams_[EngineKind::Compute];
+  if (streams_[EngineKind::Network] && context_.peers &&
+      context_.peers->queues()) {
+    // A call whose rank is gone never ends by itself.
+    check(cudaEventRecord(joined_, compute), "an event of a stream");
+    double asked = secondsNow();
+    while (cudaEventQuery(joined_) == cudaErrorNotReady) {
+      std::this_thread::yield();
+      if (secondsNow() - asked < kAskSeconds)
+        continue;
+      asked = secondsNow();
+      context_.peers->waits(pauses_.current());
+      if (Status s = context_.peers->queuedFault(); !s)
+        context_.fault.set(s);
+    }
+    (void)cudaGetLastError(); // "Not ready" is no error.
+    context_.peers->waits(-1);
+  }
+  check(cudaStreamSynchronize(compute), "the step");
+  if (context_.peers)
+    context_.peers->waited(pauses_.finish());
+}
+
 void CudaQueues::finish() {
   // Streams first: they raise the counters that threads wait for.
-  check(cudaStreamSynchronize(streams_[EngineKind::Compute]), "the step");
+  waitForCompute();
   beforeWaiting();
   drainThreads();
 }

@@ -1,8 +1,9 @@
 //===- CudaQueues.h - the engines of the cuda backend -----------*- C++ -*-===//
 //
-// Each engine that copies to or from the device has its own stream. The others
-// are threads (runtime/step/EngineThread.h). The caller runs ahead of
-// all engines. Waits:
+// Each engine that copies to or from the device has its own stream, and so has
+// the network. The others are threads (runtime/step/EngineThread.h), and the
+// network has one, too, if its library moves bytes of the host
+// (RankTransfers.h). The caller runs ahead of all engines. Waits:
 //
 //     stream for stream   cudaStreamWaitEvent
 //     thread for thread   the other thread's counter
@@ -21,6 +22,7 @@
 #define TMC_RUNTIME_CUDA_CUDAQUEUES_H
 
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cuda/NetworkPauses.h"
 #include "runtime/step/ThreadQueues.h"
 
 #include <cuda_runtime.h>
@@ -41,7 +43,13 @@ public:
 
   void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
             int64_t bytes) override;
-  /// Makes compute wait for the copies that are queued.
+  /// A kernel of the network queues its work on the network's stream.
+  void beside(int64_t launch, EngineKind engine, Kernel &kernel, In ins,
+              Out outs, void *scratch, bool accumulate) override;
+  /// The network's thread runs `call` on memory of the host, behind what the
+  /// network's stream has so far, and the stream goes on behind it.
+  Status callFromStream(Kernel &call, const void *from, void *to);
+  /// Makes compute wait for the copies and calls that are queued.
   void join();
   /// Queues what `run` queues, on compute and on streams that begin behind it
   /// and that it ends behind.
@@ -61,6 +69,7 @@ private:
     bool isRecorded = false;
     EngineKind engine = EngineKind::Compute; // of the latest record
     uint64_t number = 0;                     // of a thread's work
+    int64_t launch = -1;                     // the network's latest entry
   };
   /// A stream that informs a thread of events.
   struct Teller {
@@ -68,6 +77,7 @@ private:
     uint64_t told = 0; // requested notifications
     WorkCounter heard; // received notifications
   };
+  struct Stamp;
   using WaitValue = int (*)(cudaStream_t, unsigned long long, uint64_t,
                             unsigned);
 
@@ -77,18 +87,26 @@ private:
   static bool isThread(EngineKind engine) { return !touchesDevice(engine); }
   /// Records a fault of the step, with the device's error text.
   void check(cudaError_t error, const char *what);
+  /// Surround work of a stream that an observer times; null: there is none.
+  Stamp *stampBegin(EngineKind engine, int64_t launch);
+  void stampEnd(Stamp *stamp);
   void hold(EngineThread &thread, const WorkCounter &counter, uint64_t number);
   /// Called before the caller waits for a thread: completes all notifications.
   void beforeWaiting() override;
-  void streamWaitsForThread(EngineKind engine, const Event &event);
+  void streamWaitsForThread(cudaStream_t stream, const EngineThread &thread,
+                            uint64_t number);
+  /// Waits for compute. Ends all calls of the network if one of them fails.
+  void waitForCompute();
   void threadWaitsForStream(EngineKind engine, const Event &event);
 
   std::unique_ptr<ThreadPool> hostPool_;
-  Stream hostStream_;
-  PerEngine<cudaStream_t> streams_; // of compute and the copies
+  Stream hostStream_, networkHost_, network_; // the last one is the card's
+  PerEngine<cudaStream_t> streams_; // of compute, the copies and the network
+  int64_t networkLaunch_ = -1;      // its latest entry
+  NetworkPauses pauses_;            // of compute
   std::vector<Event> events_;
   cudaEvent_t joined_ = nullptr; // of join()
-  PerEngine<bool> isAhead_;      // of copies: since the last join()
+  PerEngine<bool> isAhead_;      // of copies and calls: since the last join()
   PerEngine<Teller> tellers_;
   char *counters_ = nullptr; // of the threads, in pinned memory
   WaitValue waitValue_ = nullptr;

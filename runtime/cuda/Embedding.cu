@@ -2,7 +2,8 @@
 //
 // The gradient sorts (index, row) pairs. Then one block adds up each run of
 // equal indices, in the order of the rows. Other rows of the table are zeroed,
-// or left unchanged.
+// or left unchanged. Of a table that ranks keep as shards it adds what lies in
+// this rank's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,8 @@
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/RadixPass.h"
+#include "runtime/cuda/RankTransfers.h"
+#include "runtime/kernels/ShardedEmbedding.h"
 
 namespace tmc {
 
@@ -36,8 +39,45 @@ __global__ void __launch_bounds__(kBlock)
     out[row * words + c] = table[i * words + c];
 }
 
+/// Bits of -0 in a type.
+template <typename T> constexpr T kMinusZero = T(T(1) << (8 * sizeof(T) - 1));
+
+/// Makes the rows of all ranks as far as they lie in shard `place`
+/// (ShardedEmbedding.h). A block has a row; blocks beyond the rows have the
+/// padding of a piece each. T has an element's bits.
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    lookUpInShard(ShardedEmbeddingParams p, int64_t place,
+                  const T *__restrict__ shard, const void *__restrict__ index,
+                  T *__restrict__ out, DeviceFault *fault) {
+  const int64_t row = blockIdx.x;
+  if (row >= p.ranks * p.rows) {
+    T *piece = out + (row - p.ranks * p.rows) * p.piece;
+    for (int64_t c = p.rows * p.channels + threadIdx.x; c < p.piece;
+         c += kBlock)
+      piece[c] = 0;
+    return;
+  }
+  int64_t i = indexAt(index, p.indexType, row);
+  if (i < 0 || i >= p.vocabulary) {
+    if (threadIdx.x == 0 && row / p.rows == place)
+      reportFault(fault, row % p.rows, i, p.vocabulary);
+    i = 0;
+  }
+  T *to = out + row / p.rows * p.piece + row % p.rows * p.channels;
+  for (int64_t c = threadIdx.x; c < p.channels; c += kBlock) {
+    const int64_t own = i * p.channels + c - place * p.shard;
+    to[c] = own >= 0 && own < p.shard ? shard[own] : kMinusZero<T>;
+  }
+}
+
+/// The elements of a table that a kernel adds to.
+struct TablePart {
+  int64_t first, count;
+};
+
 /// The pair (index, row) of each row; a row with a bad index sorts after all
-/// others.
+/// others. `fault` is null if the index is another rank's.
 __global__ void __launch_bounds__(kBlock)
     makePairs(EmbeddingParams p, const void *__restrict__ index,
               SortPair *pairs, DeviceFault *fault) {
@@ -46,7 +86,8 @@ __global__ void __launch_bounds__(kBlock)
     return;
   int64_t i = indexAt(index, p.indexType, row);
   if (i < 0 || i >= p.vocabulary) {
-    reportFault(fault, row, i, p.vocabulary);
+    if (fault)
+      reportFault(fault, row, i, p.vocabulary);
     i = p.vocabulary;
   }
   pairs[row] = {int32_t(i), int32_t(row)};
@@ -112,16 +153,18 @@ constexpr int kAhead = 16;
 /// run, in order. A frequent index has a long run, so its rows are loaded
 /// before they are added.
 __global__ void __launch_bounds__(kBlock)
-    addRuns(EmbeddingParams p, const SortPair *__restrict__ pairs,
-            const float *__restrict__ dout, float *table) {
+    addRuns(EmbeddingParams p, TablePart part,
+            const SortPair *__restrict__ pairs, const float *__restrict__ dout,
+            float *table) {
   const int64_t first = blockIdx.x;
   const int32_t index = pairs[first].key;
   if (index >= p.vocabulary || (first > 0 && pairs[first - 1].key == index))
     return;
   const int64_t c = int64_t(blockIdx.y) * kBlock + threadIdx.x;
-  if (c >= p.channels)
+  const int64_t own = index * p.channels + c - part.first;
+  if (c >= p.channels || own < 0 || own >= part.count)
     return;
-  float sum = table[index * p.channels + c];
+  float sum = table[own];
   bool isLast = false;
   for (int64_t i = first; !isLast; i += kAhead) {
     int32_t rows[kAhead];
@@ -141,7 +184,47 @@ __global__ void __launch_bounds__(kBlock)
         sum += values[k];
     isLast = rows[kAhead - 1] < 0;
   }
-  table[index * p.channels + c] = sum;
+  table[own] = sum;
+}
+
+/// Adds rows of `dout` to a part of a table, which is zeroed before unless
+/// `accumulate`.
+void queueGradient(Queue &queue, const EmbeddingParams &p, TablePart part,
+                   const void *index, const float *dout, float *table,
+                   void *scratch, bool accumulate, DeviceFault *fault) {
+  if (!accumulate)
+    queue.fill(table, 0, part.count * 4);
+  const SortScratch places(p.rows);
+  char *memory = static_cast<char *>(scratch);
+  auto *from = reinterpret_cast<SortPair *>(memory + places.first);
+  auto *to = reinterpret_cast<SortPair *>(memory + places.second);
+  auto *counts = reinterpret_cast<int32_t *>(memory + places.counts);
+  launch(queue, makePairs, blocksFor(p.rows, kBlock), dim3(kBlock), 0, p, index,
+         from, fault);
+  const dim3 tiles{unsigned(places.tiles)};
+  // Keys are 0 to the vocabulary's size, which marks a bad index.
+  for (int pass = 0; pass < sortPasses(p.vocabulary + 1); ++pass) {
+    launch(queue, countDigits, tiles, dim3(kDigits), 0, from, p.rows, pass,
+           counts);
+    launch(queue, sumBefore, dim3(p.rows > 0), dim3(kBlock), 0, counts,
+           places.tiles * kDigits);
+    launch(queue, movePairs, tiles, dim3(kDigits), 0, from, to, p.rows, pass,
+           counts);
+    std::swap(from, to);
+  }
+  launch(queue, addRuns,
+         dim3(unsigned(p.rows), unsigned(ceilDivide(p.channels, kBlock))),
+         dim3(kBlock), 0, p, part, from, dout, table);
+}
+
+/// An error if the sort's scratch memory or its integers don't suffice.
+Status checkGradient(const char *kernel, const EmbeddingParams &p,
+                     int64_t scratchBytes) {
+  if (p.rows >= INT32_MAX || p.vocabulary >= INT32_MAX)
+    return {Code::Unsupported,
+            std::string(kernel) +
+                " on cuda takes fewer than 2^31 - 1 rows and indices"};
+  return requireScratch(kernel, SortScratch(p.rows).bytes, scratchBytes);
 }
 
 } // namespace
@@ -187,47 +270,81 @@ EmbeddingGrad::EmbeddingGrad(const Params &params)
 EmbeddingGrad::~EmbeddingGrad() = default;
 
 Status EmbeddingGrad::prepare(Device &device) {
-  const Params &p = params_;
   state_->device = &cuda::deviceOf(device);
-  if (p.rows >= INT32_MAX || p.vocabulary >= INT32_MAX)
-    return {
-        Code::Unsupported,
-        "embedding_grad on cuda takes fewer than 2^31 - 1 rows and indices"};
-  return cuda::requireScratch("embedding_grad", cuda::SortScratch(p.rows).bytes,
-                              p.scratchBytes);
+  return cuda::checkGradient("embedding_grad", params_, params_.scratchBytes);
 }
 
 void EmbeddingGrad::run(Stream &stream, In ins, Out outs, void *scratch,
                         bool accumulate) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "embedding_grad");
-  float *table = static_cast<float *>(result(outs, 0));
-  if (!accumulate)
-    queue.fill(table, 0, p.vocabulary * p.channels * 4);
-  const cuda::SortScratch places(p.rows);
-  char *memory = static_cast<char *>(scratch);
-  auto *from = reinterpret_cast<cuda::SortPair *>(memory + places.first);
-  auto *to = reinterpret_cast<cuda::SortPair *>(memory + places.second);
-  auto *counts = reinterpret_cast<int32_t *>(memory + places.counts);
-  launch(queue, cuda::makePairs, cuda::blocksFor(p.rows, cuda::kBlock),
-         dim3(cuda::kBlock), 0, p, operand(ins, 0), from,
-         state_->device->fault());
-  const dim3 tiles{unsigned(places.tiles)};
-  // Keys are 0 to the vocabulary's size, which marks a bad index.
-  for (int pass = 0; pass < sortPasses(p.vocabulary + 1); ++pass) {
-    launch(queue, cuda::countDigits, tiles, dim3(cuda::kDigits), 0, from,
-           p.rows, pass, counts);
-    launch(queue, cuda::sumBefore, dim3(p.rows > 0), dim3(cuda::kBlock), 0,
-           counts, places.tiles * cuda::kDigits);
-    launch(queue, cuda::movePairs, tiles, dim3(cuda::kDigits), 0, from, to,
-           p.rows, pass, counts);
-    std::swap(from, to);
-  }
-  launch(queue, cuda::addRuns,
-         dim3(unsigned(p.rows),
-              unsigned(cuda::ceilDivide(p.channels, cuda::kBlock))),
-         dim3(cuda::kBlock), 0, p, from,
-         static_cast<const float *>(operand(ins, 1)), table);
+  cuda::queueGradient(queue, p, {0, p.vocabulary * p.channels}, operand(ins, 0),
+                      static_cast<const float *>(operand(ins, 1)),
+                      static_cast<float *>(result(outs, 0)), scratch,
+                      accumulate, state_->device->fault());
+}
+
+struct EmbeddingPieces::State : cuda::Prepared {};
+EmbeddingPieces::EmbeddingPieces(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+EmbeddingPieces::~EmbeddingPieces() = default;
+
+Status EmbeddingPieces::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return state_->device->transfers->find(params_.axis, params_.ranks);
+}
+
+void EmbeddingPieces::run(Stream &stream, In ins, Out outs, void *, bool) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "embedding_pieces");
+  const int64_t place = state_->device->transfers->place(p.axis);
+  auto look = [&](auto bits) {
+    using T = decltype(bits);
+    launch(queue, cuda::lookUpInShard<T>,
+           dim3(unsigned(p.ranks * (p.rows + 1))), dim3(cuda::kBlock), 0, p,
+           place, static_cast<const T *>(operand(ins, 0)), operand(ins, 1),
+           static_cast<T *>(result(outs, 0)), state_->device->fault());
+  };
+  if (p.type == DType::F32)
+    look(uint32_t{});
+  else
+    look(uint16_t{});
+}
+
+/// The rows of all ranks.
+static EmbeddingParams rowsOfAll(const ShardedEmbeddingParams &p) {
+  return {.type = p.type,
+          .indexType = p.indexType,
+          .vocabulary = p.vocabulary,
+          .channels = p.channels,
+          .rows = p.ranks * p.rows};
+}
+
+struct EmbeddingGradShard::State : cuda::Prepared {};
+EmbeddingGradShard::EmbeddingGradShard(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+EmbeddingGradShard::~EmbeddingGradShard() = default;
+
+Status EmbeddingGradShard::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status found =
+          state_->device->transfers->find(params_.axis, params_.ranks);
+      !found)
+    return found;
+  return cuda::checkGradient("embedding_grad_shard", rowsOfAll(params_),
+                             params_.scratchBytes);
+}
+
+void EmbeddingGradShard::run(Stream &stream, In ins, Out outs, void *scratch,
+                             bool accumulate) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "embedding_grad_shard");
+  const int64_t place = state_->device->transfers->place(p.axis);
+  cuda::queueGradient(queue, rowsOfAll(p), {place * p.shard, p.shard},
+                      operand(ins, 0),
+                      static_cast<const float *>(operand(ins, 1)),
+                      static_cast<float *>(result(outs, 0)), scratch,
+                      accumulate, /*fault=*/nullptr);
 }
 
 } // namespace tmc

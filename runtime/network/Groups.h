@@ -74,25 +74,31 @@ public:
   }
 
   /// Code::Defect if there is no group of this number, or no such length.
-  /// `group` is null where there is nothing to do: no bytes, or this rank
-  /// alone, and then its own bytes are in `to`. kAllPieces becomes the number.
-  Status prepare(int number, void *to, const void *from, int64_t bytes,
-                 int64_t &total, Group *&group) {
-    group = nullptr;
+  /// kAllPieces becomes the number.
+  Status find(int number, int64_t bytes, int64_t &total, Group *&group) {
     if (Status s = check(number, bytes); !s)
       return s;
-    Group &named = groups_[size_t(number)];
-    const int64_t most = bytes * named.ranks();
+    group = &groups_[size_t(number)];
+    const int64_t most = bytes * group->ranks();
     if (total == kAllPieces)
       total = most;
-    if (total < 0 || total > most)
-      return {Code::Defect, std::to_string(total) + " bytes aren't " +
-                                std::to_string(named.ranks()) + " pieces of " +
-                                std::to_string(bytes)};
-    if (total == 0)
+    if (total >= 0 && total <= most)
       return Status::ok();
-    if (named.ranks() > 1)
-      group = &named;
+    return {Code::Defect, std::to_string(total) + " bytes aren't " +
+                              std::to_string(group->ranks()) + " pieces of " +
+                              std::to_string(bytes)};
+  }
+
+  /// The same of bytes of the host. `group` is null where there is nothing to
+  /// do: no bytes, or this rank alone, and then its own bytes are in `to`.
+  Status prepare(int number, void *to, const void *from, int64_t bytes,
+                 int64_t &total, Group *&group) {
+    Group *named = nullptr;
+    group = nullptr;
+    if (Status s = find(number, bytes, total, named); !s || total == 0)
+      return s;
+    if (named->ranks() > 1)
+      group = named;
     else if (to != from)
       std::memcpy(to, from, size_t(total));
     return Status::ok();

@@ -30,6 +30,7 @@
 //   - A call blocks until the caller may use `to` and overwrite `from`. A send
 //     may wait for its receive: two ranks that first send to each other may
 //     wait forever.
+//   - Bytes are those of the host, except in calls of a CardNetwork.
 //   - No call has a time limit. Control.h finds ranks that are gone or stand
 //     still, and ends the process.
 //
@@ -47,6 +48,26 @@ namespace tmc {
 
 /// A `total` that leaves out no byte of any piece.
 constexpr int64_t kAllPieces = -1;
+
+/// The calls of a library that moves bytes of cards. They are queued on
+/// `stream`, a cudaStream_t of the card that the library was opened on, and
+/// return; on the bytes they are those of Network. All ranks of a group queue
+/// their calls in one order.
+class CardNetwork {
+public:
+  virtual ~CardNetwork() = default;
+  virtual Status gather(int group, void *to, const void *from, int64_t bytes,
+                        int64_t total, void *stream) = 0;
+  virtual Status exchange(int group, void *to, const void *from, int64_t bytes,
+                          int64_t total, void *stream) = 0;
+  virtual Status send(int group, int rank, const void *from, int64_t bytes,
+                      void *stream) = 0;
+  virtual Status receive(int group, int rank, void *to, int64_t bytes,
+                         void *stream) = 0;
+  /// The error of a queued call, as far as the library has noticed one. All
+  /// queued calls then end, and later ones fail.
+  virtual Status fault() = 0;
+};
 
 class Network {
 public:
@@ -81,6 +102,9 @@ public:
 
   /// Returns when all ranks of the group have called it.
   virtual Status barrier(int group) = 0;
+
+  /// The same for the bytes of a card; null: the library doesn't move them.
+  virtual CardNetwork *card() { return nullptr; }
 };
 
 /// The group of all ranks.
@@ -100,6 +124,7 @@ public:
 /// The facts that a library starts from.
 struct NetworkStart {
   int rank = 0, ranks = 1;
+  int localRank = 0;                // among the ranks of this host
   Rendezvous *rendezvous = nullptr; // outlives the network
   /// The own address of this host, as its peers reach it: "10.0.0.3".
   std::string address;
@@ -109,7 +134,7 @@ struct NetworkStart {
 };
 
 /// Increases when something in this file changes its meaning.
-constexpr int kNetworkVersion = 1;
+constexpr int kNetworkVersion = 2;
 
 /// The two functions of a library libtmc-network-NAME.so. `version` is the
 /// caller's kNetworkVersion; another one than the library's is refused.

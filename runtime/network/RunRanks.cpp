@@ -16,15 +16,107 @@ namespace tmc {
 
 namespace {
 
-class NetworkRanks final : public RunRanks, public Peers {
+/// The state that both interfaces to a run share.
+struct Run {
+  explicit Run(const Mesh &mesh) : mesh(mesh) {}
+
+  /// Within a step a call says where this rank waits. Between steps a rank may
+  /// wait for as long as the others need.
+  template <typename Call> Status inCall(int64_t entry, Call &&call) {
+    if (!isInStep)
+      return call();
+    world.control->calls(entry);
+    const Status done = call();
+    world.control->calls(-1);
+    return done;
+  }
+
+  const Mesh mesh;
+  World world;
+  int groups[3] = {};
+  int64_t step = 0, entry = 0;
+  double networkSeconds = 0; // That compute waited.
+  bool isInStep = false;     // Changes while the network's thread is idle.
+};
+
+/// For the device's kernels.
+class NetworkPeers final : public Peers {
 public:
-  explicit NetworkRanks(const Mesh &mesh) : mesh_(mesh) {}
+  explicit NetworkPeers(Run &run) : run_(run) {}
+
+  int size(Axis axis) const override { return run_.mesh.size(axis); }
+  int place(Axis axis) const override {
+    return run_.mesh.place(axis, run_.world.place.rank);
+  }
+  int local() const override { return run_.world.place.localRank; }
+  void computes(int64_t entry) override {
+    run_.entry = entry;
+    run_.world.control->computes(run_.step, entry);
+  }
+  void calls(int64_t entry) override { call_ = entry; }
+  void waits(int64_t entry) override {
+    if (run_.isInStep)
+      run_.world.control->calls(entry);
+  }
+  void waited(double seconds) override { run_.networkSeconds += seconds; }
+  Status gather(Axis axis, void *to, const void *from, int64_t bytes,
+                int64_t total) override {
+    return run_.inCall(call_, [&] {
+      return network().gather(group(axis), to, from, bytes, total);
+    });
+  }
+  Status exchange(Axis axis, void *to, const void *from, int64_t bytes,
+                  int64_t total) override {
+    return run_.inCall(call_, [&] {
+      return network().exchange(group(axis), to, from, bytes, total);
+    });
+  }
+  Status share(Axis axis, int from, void *data, int64_t bytes) override {
+    const int own = place(axis);
+    if (own != from)
+      return network().receive(group(axis), from, data, bytes);
+    for (int rank = 0; rank < size(axis); ++rank)
+      if (rank != own)
+        if (Status s = network().send(group(axis), rank, data, bytes); !s)
+          return s;
+    return Status::ok();
+  }
+
+  bool queues() const override { return network().card(); }
+  Status queueGather(Axis axis, void *to, const void *from, int64_t bytes,
+                     int64_t total, void *stream) override {
+    return network().card()->gather(group(axis), to, from, bytes, total,
+                                    stream);
+  }
+  Status queueExchange(Axis axis, void *to, const void *from, int64_t bytes,
+                       int64_t total, void *stream) override {
+    return network().card()->exchange(group(axis), to, from, bytes, total,
+                                      stream);
+  }
+  Status queuedFault() override { return network().card()->fault(); }
+  Status explain(const Status &status) override {
+    return run_.world.control->explain(status);
+  }
+
+private:
+  Network &network() const { return *run_.world.network; }
+  int group(Axis axis) const { return run_.groups[size_t(axis)]; }
+
+  Run &run_;
+  int64_t call_ = 0; // The entry at which the network's thread is.
+};
+
+class NetworkRanks final : public RunRanks {
+public:
+  explicit NetworkRanks(const Mesh &mesh) : run_(mesh), peers_(run_) {}
 
   Status join(const RunRanksSettings &settings) {
     WorldSettings its;
     its.library = settings.network;
     its.folder = settings.folder;
     its.facts = settings.facts;
+    its.forCards =
+        settings.program && settings.program->backend == Backend::Cuda;
     its.bytesPerSecond = settings.bytesPerSecond;
     if (settings.mostSeconds > 0)
       its.mostSeconds = settings.mostSeconds;
@@ -37,104 +129,61 @@ public:
     Place place;
     if (Status s = findPlace(place); !s)
       return s;
-    if (place.ranks != mesh_.ranks())
+    if (place.ranks != run_.mesh.ranks())
       return wrongCount(place);
-    if (Status s = joinWorld(its, place, world_); !s)
+    if (Status s = joinWorld(its, place, run_.world); !s)
       return s;
     for (const Axis axis : {Axis::Data, Axis::Tensor, Axis::Pipeline})
-      if (Status s = world_.network->makeGroup(mesh_.group(axis, place.rank),
-                                               groups_[size_t(axis)]);
+      if (Status s = run_.world.network->makeGroup(
+              run_.mesh.group(axis, place.rank), run_.groups[size_t(axis)]);
           !s)
-        return leaveWorld(world_, s);
+        return leaveWorld(run_.world, s);
     return Status::ok();
   }
 
-  int rank() const override { return world_.place.rank; }
-  int ranks() const override { return int(mesh_.ranks()); }
+  int rank() const override { return run_.world.place.rank; }
+  int ranks() const override { return int(run_.mesh.ranks()); }
   std::string description() const override {
-    return std::to_string(mesh_.ranks()) + " ranks by " +
-           world_.network->description();
+    return std::to_string(run_.mesh.ranks()) + " ranks by " +
+           run_.world.network->description();
   }
-  Peers &peers() override { return *this; }
+  Peers &peers() override { return peers_; }
 
   Status gather(void *to, const void *from, int64_t bytes) override {
     // Within a step this rank waits for others, and doesn't stand still.
-    if (isInStep_)
-      world_.control->calls(entry_);
-    const Status done = world_.network->gather(kWorld, to, from, bytes);
-    if (isInStep_)
-      world_.control->calls(-1);
-    return done;
+    return run_.inCall(run_.entry, [&] {
+      return run_.world.network->gather(kWorld, to, from, bytes);
+    });
   }
   Status agree(int64_t &number) override {
-    return world_.control->meet("agree", number, number);
+    return run_.world.control->meet("agree", number, number);
   }
   void startStep(int64_t step) override {
-    step_ = step;
-    networkSeconds_ = 0;
-    isInStep_ = true;
-    computes(0);
+    run_.step = step;
+    run_.networkSeconds = 0;
+    run_.isInStep = true;
+    peers_.computes(0);
   }
   void endStep() override {
-    isInStep_ = false;
-    world_.control->rests();
+    run_.isInStep = false;
+    run_.world.control->rests();
   }
-  double networkSeconds() const override { return networkSeconds_; }
+  double networkSeconds() const override { return run_.networkSeconds; }
 
   void saved(const std::string &sentence) override {
-    world_.control->saved(sentence);
+    run_.world.control->saved(sentence);
   }
   Status explain(const Status &status) override {
-    return world_.control->explain(status);
+    return run_.world.control->explain(status);
   }
-  void fail(const Status &status) override { (void)leaveWorld(world_, status); }
-  Status finish() override { return leaveWorld(world_, Status::ok()); }
-
-  int size(Axis axis) const override { return mesh_.size(axis); }
-  int place(Axis axis) const override { return mesh_.place(axis, rank()); }
-  void computes(int64_t entry) override {
-    entry_ = entry;
-    world_.control->computes(step_, entry);
+  void fail(const Status &status) override {
+    (void)leaveWorld(run_.world, status);
   }
-  void calls(int64_t entry) override { call_ = entry; }
-  void waited(double seconds) override { networkSeconds_ += seconds; }
-  Status gather(Axis axis, void *to, const void *from, int64_t bytes,
-                int64_t total) override {
-    return inCall([&] {
-      return world_.network->gather(groups_[size_t(axis)], to, from, bytes,
-                                    total);
-    });
-  }
-  Status exchange(Axis axis, void *to, const void *from, int64_t bytes,
-                  int64_t total) override {
-    return inCall([&] {
-      return world_.network->exchange(groups_[size_t(axis)], to, from, bytes,
-                                      total);
-    });
-  }
-  Status share(Axis axis, int from, void *data, int64_t bytes) override {
-    const int group = groups_[size_t(axis)], own = place(axis);
-    if (own != from)
-      return world_.network->receive(group, from, data, bytes);
-    for (int rank = 0; rank < size(axis); ++rank)
-      if (rank != own)
-        if (Status s = world_.network->send(group, rank, data, bytes); !s)
-          return s;
-    return Status::ok();
-  }
+  Status finish() override { return leaveWorld(run_.world, Status::ok()); }
 
 private:
-  /// Between steps a rank may wait for as long as the others need.
-  template <typename Call> Status inCall(Call &&call) {
-    if (!isInStep_)
-      return call();
-    world_.control->calls(call_);
-    const Status done = call();
-    world_.control->calls(-1);
-    return done;
-  }
   Status wrongCount(const Place &place) const {
-    const std::string wanted = std::to_string(mesh_.ranks());
+    const std::string wanted = std::to_string(run_.mesh.ranks());
     return {Code::Usage,
             "the step is for " + wanted + " ranks, and " +
                 (place.launcher.empty()
@@ -143,13 +192,8 @@ private:
                            std::to_string(place.ranks) + ": take " + wanted)};
   }
 
-  const Mesh mesh_;
-  World world_;
-  int groups_[3] = {};
-  int64_t step_ = 0, entry_ = 0;
-  int64_t call_ = 0;          // The entry at which the network's thread is.
-  double networkSeconds_ = 0; // That compute waited.
-  bool isInStep_ = false;     // Changes while the network's thread is idle.
+  Run run_;
+  NetworkPeers peers_;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "runtime/network/HeldNetwork.h"
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace tmc {
 
@@ -19,10 +20,23 @@ bool isOfMpi(const Place &place) {
          place.launcher == "PMIx";
 }
 
+bool hasLibrary(const WorldSettings &settings, const char *name) {
+  return access((settings.folder + "/" + networkFile(name)).c_str(), R_OK) == 0;
+}
+
+std::string libraryOf(const WorldSettings &settings, const Place &place) {
+  if (!settings.library.empty() || place.ranks == 1)
+    return settings.library;
+  if (settings.forCards && hasLibrary(settings, "nccl"))
+    return "nccl";
+  return isOfMpi(place) ? "mpi" : "gloo";
+}
+
 NetworkStart startOf(const WorldSettings &settings, const World &world) {
   NetworkStart start;
   start.rank = world.place.rank;
   start.ranks = world.place.ranks;
+  start.localRank = world.place.localRank;
   start.rendezvous = world.control.get();
   start.mostPartBytes = settings.mostPartBytes;
   if (world.control)
@@ -69,11 +83,12 @@ Status startControl(const WorldSettings &settings, World &world) {
   control.mostSeconds = world.place.ranks > 1 ? settings.mostSeconds : 0;
   control.entryName = settings.entryName;
   control.onFault = settings.onFault;
-  if (world.network)
-    control.assembly.shareAddress = [&](std::vector<std::string> &hosts,
-                                        int &port) {
-      return shareAddress(*world.network, world.place, hosts, port);
-    };
+  if (Network *network =
+          world.launcher ? world.launcher.get() : world.network.get())
+    control.assembly.shareAddress =
+        [network, &world](std::vector<std::string> &hosts, int &port) {
+          return shareAddress(*network, world.place, hosts, port);
+        };
   return Control::start(control, world.control);
 }
 
@@ -83,32 +98,41 @@ Status joinWorld(const WorldSettings &settings, const Place &place,
                  World &world) {
   world = {};
   world.place = place;
-  std::string library = settings.library;
-  if (library.empty() && place.ranks > 1)
-    library = isOfMpi(place) ? "mpi" : "gloo";
+  const std::string library = libraryOf(settings, place);
   const bool knowsAddress = !place.host.empty() || place.ranks == 1;
-  if (!knowsAddress && library != "mpi")
+  const bool asksMpi =
+      !knowsAddress &&
+      (library == "mpi" || (isOfMpi(place) && hasLibrary(settings, "mpi")));
+  if (!knowsAddress && !asksMpi)
     return {Code::Usage, "no variable says where rank 0 is: set "
                          "TMC_ADDRESS=HOST:PORT for all ranks"};
-  if (knowsAddress)
-    if (Status s = startControl(settings, world); !s)
+  auto open = [&](const std::string &name, std::unique_ptr<Network> &network) {
+    const Status done =
+        openNetwork(name, settings.folder, startOf(settings, world), network);
+    if (!done && world.control)
+      world.control->fail(done);
+    return done;
+  };
+  // MPI's own library is open before the control connection, others after it.
+  if (asksMpi)
+    if (Status s =
+            open("mpi", library == "mpi" ? world.network : world.launcher);
+        !s)
       return s;
-  if (Status s = openNetwork(library, settings.folder, startOf(settings, world),
-                             world.network);
-      !s) {
-    if (world.control)
-      world.control->fail(s);
+  if (Status s = startControl(settings, world); !s) {
+    (void)world.network.release(); // See leaveWorld().
+    (void)world.launcher.release();
     return s;
   }
+  if (!world.network)
+    if (Status s = open(library, world.network); !s) {
+      (void)world.launcher.release();
+      return s;
+    }
   if (settings.bytesPerSecond > 0)
     world.network = holdNetwork(std::move(world.network), place.ranks,
                                 settings.bytesPerSecond);
-  if (knowsAddress)
-    return Status::ok();
-  const Status done = startControl(settings, world);
-  if (!done)
-    (void)world.network.release(); // See leaveWorld().
-  return done;
+  return Status::ok();
 }
 
 Status joinWorld(const WorldSettings &settings, World &world) {
@@ -124,10 +148,11 @@ Status leaveWorld(World &world, const Status &status) {
     done = world.control->finish();
   else if (world.control)
     world.control->fail(status);
-  if (done)
-    world.network.reset();
-  else
-    (void)world.network.release();
+  for (std::unique_ptr<Network> *network : {&world.network, &world.launcher})
+    if (done)
+      network->reset();
+    else
+      (void)network->release();
   world.control.reset();
   return done;
 }

@@ -32,9 +32,10 @@
 namespace tmc {
 
 struct WorldSettings {
-  /// "mpi" or "gloo"; "": MPI where a launcher of MPI started the process, else
-  /// Gloo.
+  /// "mpi", "gloo" or "nccl"; "": NCCL for cards where its library is there,
+  /// else MPI where a launcher of MPI started the process, else Gloo.
   std::string library;
+  bool forCards = false;
   std::string folder; // of the libraries: the step's own
   std::vector<SharedFact> facts;
   double startSeconds = 60, mostSeconds = 120;
@@ -48,6 +49,8 @@ struct World {
   Place place;
   std::unique_ptr<Control> control;
   std::unique_ptr<Network> network; // goes before the control that it uses
+  /// MPI, where it said rank 0's address and another library moves the bytes.
+  std::unique_ptr<Network> launcher;
 };
 
 /// Finds the place, compares the facts of all ranks and opens the network. The

@@ -94,10 +94,10 @@ constexpr Flag kFlags[] = {
     {"--link-bandwidth", "SIZE",
      "cpu: bytes a second of copies to and from the host, in\n"
      "                          each direction (an experiment)"},
-    {"--network", "mpi|gloo",
+    {"--network", "mpi|gloo|nccl",
      "what moves bytes between the ranks of a step for several\n"
-     "                          devices (default: mpi under mpirun, else "
-     "gloo)"},
+     "                          devices (default: nccl for cards, if the step\n"
+     "                          has it; else mpi under mpirun; else gloo)"},
     {"--network-timeout", "SECONDS",
      "how long a rank may stand still within a step (default\n"
      "                          120)"},
@@ -234,8 +234,8 @@ Status setWeights(const std::string &value, Arguments &parsed) {
 Status setNetworkFlag(const std::string &name, const std::string &value,
                       uint64_t number, Arguments &parsed) {
   if (name == "--network") {
-    if (value != "mpi" && value != "gloo")
-      return usage("--network takes mpi or gloo, not '" + value + "'");
+    if (value != "mpi" && value != "gloo" && value != "nccl")
+      return usage("--network takes mpi, gloo or nccl, not '" + value + "'");
     parsed.network = value;
     return Status::ok();
   }

@@ -49,7 +49,7 @@ struct Arguments {
   std::string trace;       // "": not requested
   std::string nvme;        // the directory of the swap file
   double linkBytesPerSecond = 0;
-  std::string network;       // "mpi", "gloo"; "": by the launcher
+  std::string network;       // "mpi", "gloo", "nccl"; "": tmc's choice
   double networkTimeout = 0; // seconds; 0: the default
   double networkBytesPerSecond = 0;
   int hostThreads = 0;

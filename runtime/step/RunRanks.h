@@ -61,7 +61,7 @@ public:
 struct RunRanksSettings {
   Mesh mesh;
   std::string folder;        // of the step, with the network's libraries
-  std::string network;       // "mpi", "gloo"; "": by the launcher
+  std::string network;       // "mpi", "gloo", "nccl"; "": WorldSettings says
   double mostSeconds = 0;    // that a rank may stand still; 0: the default
   double bytesPerSecond = 0; // that the network is held to; 0: its own
   /// Facts that must be the same on all ranks: {"seed", "7"}.

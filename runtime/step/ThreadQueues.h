@@ -28,7 +28,7 @@ public:
   void copy(int64_t launch, EngineKind engine, int64_t to, int64_t from,
             int64_t bytes) override;
   void beside(int64_t launch, EngineKind engine, Kernel &kernel, In ins,
-              Out outs, void *scratch, bool accumulate) final;
+              Out outs, void *scratch, bool accumulate) override;
 
 protected:
   explicit ThreadQueues(Stream &compute) : Queues(compute) {}

@@ -272,7 +272,20 @@ Status roundCopies(const StepProgram &program, const Homes &homes,
                          /*isHeld=*/true)
                   : read;
     };
-    // A weight in shards has its copy in the same ones.
+    // A copy is in the same shards as its weight, or it is whole, and then all
+    // ranks read the weight together.
+    if (from.shard && !copy.shard) {
+      std::vector<float> piece(
+          size_t(std::min(kPieceBytes / 4, from.elements())));
+      for (int64_t at = 0; at < from.elements(); at += kPieceBytes / 4) {
+        const int64_t some = std::min(kPieceBytes / 4, from.elements() - at);
+        if (Status s = homes.read(from, at * 4, piece.data(), some * 4); !s)
+          return s;
+        if (Status s = send(homes, copy, at, piece.data(), some); !s)
+          return s;
+      }
+      continue;
+    }
     const int64_t first = homes.heldBytes(from).first / 4;
     const int64_t held = homes.heldBytes(from).second / 4 - first;
     auto roundHeld = [&](int64_t at, int64_t count) {

@@ -1,6 +1,7 @@
 # The CUDA toolkit, where there is one; nothing fails where there isn't. Sets
 #
 #   TMC_NVCC, TMC_CUDA_INCLUDE   the compiler, and the folder of cublasLt.h
+#   TMC_NCCL_INCLUDE             the folder of nccl.h
 #   TMC_NVCC_VERSION             "13.0.88"
 #   TMC_CUDA_GENERATIONS         "75;80;...": all architectures that it may be built for
 #   TMC_CUDA_NUMBERS             "86": those that it is built for
@@ -26,7 +27,10 @@ if(Python3_EXECUTABLE)
 endif()
 find_path(TMC_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${TMC_CUDA_INCLUDE}
   ${PROJECT_BINARY_DIR}/cudnn-frontend/include ${packages}/include ENV CUDNN_FRONTEND_HOME PATH_SUFFIXES include)
-mark_as_advanced(TMC_NVCC TMC_CUDA_INCLUDE TMC_CUDNN_INCLUDE TMC_CUDNN_FRONTEND_INCLUDE)
+# Libraries of ranks with cards are compiled where their steps are; here for a test.
+find_path(TMC_NCCL_INCLUDE nccl.h HINTS ENV NCCL_HOME ${TMC_CUDA_INCLUDE}
+  ${packages}/nvidia/nccl/include PATH_SUFFIXES include)
+mark_as_advanced(TMC_NCCL_INCLUDE TMC_NVCC TMC_CUDA_INCLUDE TMC_CUDNN_INCLUDE TMC_CUDNN_FRONTEND_INCLUDE)
 # "9.19.0", from lines as "#define CUDNN_MAJOR 9".
 function(tmc_header_version variable header major minor patch)
   set(numbers)

@@ -35,6 +35,9 @@ struct Work {
   /// A word of the host that must have come to a value.
   const std::atomic<uint64_t> *word = nullptr;
   uint64_t value = 0;
+  /// Of another process (queueWhenReady).
+  std::function<bool()> ready = nullptr;
+  void (*idle)() = nullptr;
 };
 
 } // namespace tmc::emulator

@@ -160,6 +160,12 @@ void Collect::clear() {
   state().seen.clear();
 }
 
+void collectNoMore() {
+  state().collectors = 0;
+  state().collected.clear();
+  state().seen.clear();
+}
+
 void endIfFaulty() {
   if (!state().faulty)
     return;

@@ -80,6 +80,8 @@ public:
   void clear();
 };
 
+/// From now on nobody collects faults: for a process that a test has forked.
+void collectNoMore();
 /// Ends the process if faults were found and nobody collects them.
 void endIfFaulty();
 /// How many faults the process has seen in all.

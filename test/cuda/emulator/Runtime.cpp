@@ -10,9 +10,12 @@
 #include "test/cuda/emulator/Shadow.h"
 #include "test/cuda/emulator/Streams.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 namespace tmc::emulator {
 
@@ -132,6 +135,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
   *properties = {"emulator"};
+  return cudaSuccess;
+}
+/// Each process has a card of its own, unless TMC_EMULATOR_CARD names one.
+cudaError_t cudaDeviceGetPCIBusId(char *name, int length, int) {
+  const char *card = std::getenv("TMC_EMULATOR_CARD");
+  const std::string own = card ? card : std::to_string(getpid());
+  std::snprintf(name, size_t(length), "%s", own.c_str());
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int *version) {

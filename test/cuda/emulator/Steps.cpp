@@ -149,7 +149,8 @@ public:
       outer_->launched(queues, launch);
     start();
   }
-  /// A copy has queued its work; that of a thread touches no device memory.
+  /// A copy or a call of the network has queued its work; that of a thread
+  /// touches no device memory.
   void started(Queues &queues, int64_t launch) override {
     name(*open, launch);
     finish();
@@ -202,10 +203,12 @@ std::function<void()> startStep(char *at) {
     const TensorInfo &tensor = original->tensors[i];
     if (tensor.role == Role::Output || !onDevice(tensor.space))
       continue;
-    int64_t bytes = tensor.bytes();
+    int64_t bytes =
+        tensor.shard ? tensor.shard * sizeOf(tensor.type) : tensor.bytes();
     for (; i + 1 < original->tensorCount && original->tensors[i + 1].continues;
          ++i)
-      bytes += original->tensors[i + 1].bytes();
+      if (!tensor.shard) // It is of all of them.
+        bytes += original->tensors[i + 1].bytes();
     keep(tensor.offset, bytes, tensor.name);
   }
   for (int64_t i = 0; i < original->constantCount; ++i)

@@ -52,20 +52,35 @@ bool isReady(const CUstream_st &stream) {
   if (stream.queue.empty())
     return false;
   const Work &work = stream.queue.front();
+  if (work.ready)
+    return work.ready();
   if (work.word)
     return work.word->load(std::memory_order_acquire) >= work.value;
   return !work.waits || work.waits->done >= work.version;
 }
 
-/// Whether a stream waits for what a thread of the host has still to do; how
-/// long the host has waited for that is bounded.
-bool waitsForThread() {
+constexpr int kThreadPolls = 60000; // of a millisecond
+
+/// The host waits, and nothing can run now: waits a little for what a thread of
+/// the host or another process has still to do. False if no stream waits for
+/// such a thing, or the host has waited too long.
+bool waitForOthers(int &polls) {
+  bool waits = false;
+  void (*idle)() = nullptr;
   for (const CUstream_st *stream : streams())
-    if (!stream->queue.empty() && stream->queue.front().word)
-      return true;
-  return false;
+    if (!stream->queue.empty() &&
+        (stream->queue.front().word || stream->queue.front().ready)) {
+      waits = true;
+      if (stream->queue.front().idle)
+        idle = stream->queue.front().idle;
+    }
+  if (!waits || ++polls >= kThreadPolls)
+    return false;
+  if (idle)
+    idle();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return true;
 }
-constexpr int kThreadPolls = 20000; // of a millisecond
 
 /// Runs the first work of some stream; false where none can.
 bool runOne() {
@@ -101,9 +116,7 @@ template <typename F> void runUntil(F &&done) {
   for (int polls = 0; !done();) {
     if (runOne()) {
       polls = 0;
-    } else if (waitsForThread() && ++polls < kThreadPolls) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    } else {
+    } else if (!waitForOthers(polls)) {
       report(FaultKind::Deadlock, 0,
              "the host waits for streams that wait for each other");
       for (CUstream_st *stream : streams())
@@ -228,6 +241,15 @@ void queueWork(cudaStream_t stream, const char *what, WorkKey key,
   }
   push(streamOf(stream),
        {what, wrap ? wrap(std::move(run)) : std::move(run), std::move(key)});
+}
+
+void queueWhenReady(cudaStream_t stream, const char *what, WorkKey key,
+                    std::function<void()> run, std::function<bool()> ready,
+                    void (*idle)()) {
+  Work work{what, wrap ? wrap(std::move(run)) : std::move(run), std::move(key)};
+  work.ready = std::move(ready);
+  work.idle = idle;
+  push(streamOf(stream), std::move(work));
 }
 
 void runAll() {
@@ -471,6 +493,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  // A host that asks again and again must come to an end.
+  int polls = 0;
+  if (event->done < event->recorded && !runOne())
+    waitForOthers(polls);
   if (event->done < event->recorded)
     return cudaErrorNotReady;
   learn(event->clock);

@@ -48,6 +48,12 @@ template <typename... T> WorkKey keyOf(const T &...values) {
 /// Queues work; `what` names it in reports.
 void queueWork(cudaStream_t stream, const char *what, WorkKey key,
                std::function<void()> run);
+/// The same of work that waits for another process: it runs when `ready` says
+/// so. Meanwhile `idle`, if it isn't null, is called about once a millisecond
+/// while the host waits and nothing can run. It may end the process.
+void queueWhenReady(cudaStream_t stream, const char *what, WorkKey key,
+                    std::function<void()> run, std::function<bool()> ready,
+                    void (*idle)());
 /// Runs all that is queued anywhere.
 void runAll();
 

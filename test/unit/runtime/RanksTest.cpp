@@ -6,47 +6,6 @@
 using namespace tmc;
 using namespace tmc::test;
 
-// The sum of a long chain of unlike numbers shows its order.
-TEST(SumPieces, AddsInTheOrderOfTheRanks) {
-  for (int64_t count : {1, 7, 16, 40000})
-    for (int64_t pieces : {1, 2, 3, 8}) {
-      const test::Floats x = randomFloats(pieces * count, 1, 1000);
-      test::Floats y(count), again(count);
-      runKernel<SumPieces>(1, {DType::F32, pieces, count}, {x.get()},
-                           {y.get()});
-      runKernel<SumPieces>(3, {DType::F32, pieces, count}, {x.get()},
-                           {again.get()});
-      for (int64_t i = 0; i < count; ++i) {
-        float sum = x[i];
-        for (int64_t r = 1; r < pieces; ++r)
-          sum += x[r * count + i];
-        ASSERT_EQ(y[i], sum) << i << " of " << count << ", " << pieces;
-        ASSERT_EQ(again[i], sum);
-      }
-    }
-}
-
-// 1 + 2^-8 + 2^-8 is 1 if each sum is rounded to bf16, and more if the last is.
-TEST(SumPieces, RoundsNarrowFloatsOnce) {
-  Buffer<uint16_t> x(3 * 21), y(21);
-  for (int64_t i = 0; i < 21; ++i) {
-    x[i] = 0x3f80;
-    x[21 + i] = x[42 + i] = 0x3b80;
-  }
-  runKernel<SumPieces>(1, {DType::BF16, 3, 21}, {x.get()}, {y.get()});
-  for (int64_t i = 0; i < 21; ++i)
-    EXPECT_EQ(y[i], 0x3f81);
-}
-
-TEST(SumPieces, AddsIntegers) {
-  Longs x(6), y(3);
-  for (int64_t i = 0; i < 6; ++i)
-    x[i] = (int64_t(1) << 53) + i;
-  runKernel<SumPieces>(1, {DType::I64, 2, 3}, {x.get()}, {y.get()});
-  for (int64_t i = 0; i < 3; ++i)
-    EXPECT_EQ(y[i], (int64_t(1) << 54) + 2 * i + 3);
-}
-
 // Pieces of 16 bytes; the last may be padded.
 static void exchangeAndGather(int64_t numbers) {
   constexpr int kRanks = 3;

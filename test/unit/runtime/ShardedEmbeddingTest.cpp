@@ -40,29 +40,33 @@ Buffer<T> shardOf(const Buffer<T> &whole, int64_t shard, int rank) {
   return its;
 }
 
+/// Runs a kernel as rank `rank` of `ranks`.
+template <typename K>
+void runAs(int rank, int ranks, const ShardedEmbeddingParams &params, In ins,
+           Out outs, bool accumulate = false) {
+  Room room(ranks);
+  Threads peers(room, rank);
+  runOn<K>(deviceWith(&peers), params, ins, outs, accumulate);
+}
+
 /// The rows that each rank finds are the table's, to the bit.
 template <typename T> void looksUp(int ranks, DType type, Buffer<T> table) {
-  const Table its{ranks};
-  const ShardedEmbeddingParams p = its.params(type);
+  const ShardedEmbeddingParams p = Table{ranks}.params(type);
   const Longs index = randomLongs(ranks * p.rows, p.vocabulary, 2);
-  const RankPiecesParams pieces{.axis = Axis::Data,
-                                .ranks = ranks,
-                                .bytes = p.piece * int64_t(sizeof(T)),
-                                .total = ranks * p.piece * int64_t(sizeof(T))};
-  onRanks(ranks, [&](Threads &peers, int rank) {
-    auto device = deviceWith(&peers);
-    EmbeddingPieces look(p);
-    ExchangeRanks exchange(pieces);
-    SumPieces sum({type, ranks, p.piece});
-    ASSERT_TRUE(look.prepare(*device) && exchange.prepare(*device) &&
-                sum.prepare(*device));
+  // Piece r of all ranks, as an exchange brings them to rank r.
+  std::vector<Buffer<T>> got;
+  for (int r = 0; r < ranks; ++r)
+    got.emplace_back(ranks * p.piece);
+  for (int rank = 0; rank < ranks; ++rank) {
     const Buffer<T> shard = shardOf(table, p.shard, rank);
-    Buffer<T> made(ranks * p.piece), got(ranks * p.piece), out(p.piece);
-    look.run(device->compute(), {shard, index}, {made}, nullptr, false);
-    exchange.run(device->compute(), {made}, {got}, nullptr, false);
-    sum.run(device->compute(), {got}, {out}, nullptr, false);
-    EXPECT_TRUE(device->synchronize());
-    EXPECT_FALSE(device->compute().fault.set);
+    Buffer<T> made(ranks * p.piece);
+    runAs<EmbeddingPieces>(rank, ranks, p, {shard, index}, {made});
+    for (int64_t i = 0; i < ranks * p.piece; ++i)
+      got[size_t(i / p.piece)][rank * p.piece + i % p.piece] = made[i];
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    Buffer<T> out(p.piece);
+    runKernel<SumPieces>(1, {type, ranks, p.piece}, {got[size_t(rank)]}, {out});
     for (int64_t i = 0; i < p.piece; ++i) {
       T want = T();
       if (i < p.rows * p.channels)
@@ -71,7 +75,7 @@ template <typename T> void looksUp(int ranks, DType type, Buffer<T> table) {
       ASSERT_EQ(std::memcmp(&out[i], &want, sizeof(T)), 0)
           << i << " of rank " << rank << " of " << ranks;
     }
-  });
+  }
 }
 
 } // namespace
@@ -111,17 +115,13 @@ TEST(ShardedEmbedding, GradientsAreShardsOfTheWholes) {
                                 .channels = p.channels,
                                 .rows = rows},
                                {index, dout}, {whole}, accumulate);
-      onRanks(ranks, [&](Threads &peers, int rank) {
-        auto device = deviceWith(&peers);
-        EmbeddingGradShard kernel(p);
-        ASSERT_TRUE(kernel.prepare(*device));
+      for (int rank = 0; rank < ranks; ++rank) {
         Floats out = shardOf(before, p.shard, rank);
-        kernel.run(device->compute(), {index, dout}, {out}, nullptr,
-                   accumulate);
-        EXPECT_TRUE(device->synchronize());
+        runAs<EmbeddingGradShard>(rank, ranks, p, {index, dout}, {out},
+                                  accumulate);
         EXPECT_TRUE(out.sameBits(shardOf(whole, p.shard, rank)))
             << rank << " of " << ranks;
-      });
+      }
     }
 }
 
@@ -132,27 +132,42 @@ TEST(ShardedEmbedding, ReportsAnIndexOfItsOwn) {
   index[p.rows + 17] = p.vocabulary;
   index[p.rows + 30] = -1;
   const Floats table = randomFloats(p.vocabulary * p.channels, 1);
-  onRanks(2, [&](Threads &peers, int rank) {
+  for (int rank = 0; rank < 2; ++rank) {
+    Room room(2);
+    Threads peers(room, rank);
     auto device = deviceWith(&peers);
     EmbeddingPieces look(p);
-    EmbeddingGradShard add(p);
-    ASSERT_TRUE(look.prepare(*device) && add.prepare(*device));
+    ASSERT_TRUE(look.prepare(*device));
     const Floats shard = shardOf(table, p.shard, rank);
-    const Floats dout = randomFloats(2 * p.rows * p.channels, 4);
-    Floats made(2 * p.piece), grad(p.shard);
-    look.run(device->compute(), {shard, index}, {made}, nullptr, false);
-    add.run(device->compute(), {index, dout}, {grad}, nullptr, false);
+    Floats made(2 * p.piece);
+    look.run(device->compute(), {shard, index}, {made}, nullptr);
+    const bool isOwn = rank == 1;
     EXPECT_TRUE(device->synchronize());
     const IndexFault &fault = device->compute().fault;
-    EXPECT_EQ(fault.set, rank == 1);
-    if (rank == 1) {
+    EXPECT_EQ(fault.set, isOwn);
+    if (isOwn) {
       EXPECT_EQ(fault.row, 17);
       EXPECT_EQ(fault.value, p.vocabulary);
-      return;
+      continue;
     }
     for (int64_t c = 0; c < p.channels; ++c)
       EXPECT_EQ(made[p.piece + 17 * p.channels + c], table[c]);
-  });
+  }
+}
+
+// Nothing is added for a bad index, whoever's it is.
+TEST(ShardedEmbedding, AddsNothingForABadIndex) {
+  const ShardedEmbeddingParams p = Table{2}.params(DType::F32);
+  Longs index(2 * p.rows);
+  for (int64_t i = 0; i < 2 * p.rows; ++i)
+    index[i] = i % 2 ? -1 : p.vocabulary;
+  const Floats dout = randomFloats(2 * p.rows * p.channels, 4);
+  for (int rank = 0; rank < 2; ++rank) {
+    Floats grad = randomFloats(p.shard, 6);
+    const Floats before(grad);
+    runAs<EmbeddingGradShard>(rank, 2, p, {index, dout}, {grad}, true);
+    EXPECT_TRUE(grad.sameBits(before));
+  }
 }
 
 TEST(ShardedEmbedding, NeedsItsRanks) {

@@ -152,9 +152,8 @@ inline int64_t outSize(int64_t in, int64_t low, int64_t high, int64_t kernel,
 /// Prepares and runs a kernel with garbage scratch of exactly the planned
 /// bytes, and checks that it writes nothing behind them.
 template <typename K>
-void runKernel(int threads, typename K::Params params, In ins, Out outs,
-               bool accumulate = false) {
-  auto device = makeDevice(threads);
+void runOn(std::unique_ptr<Device> device, typename K::Params params, In ins,
+           Out outs, bool accumulate = false) {
   params.scratchBytes = K::scratchCap(params, kBackend);
   K kernel(params);
   Status prepared = kernel.prepare(*device);
@@ -175,6 +174,11 @@ void runKernel(int threads, typename K::Params params, In ins, Out outs,
     ASSERT_EQ(scratch[params.scratchBytes + i], 0xff)
         << "byte " << i << " behind the scratch was written";
 #endif
+}
+template <typename K>
+void runKernel(int threads, const typename K::Params &params, In ins, Out outs,
+               bool accumulate = false) {
+  runOn<K>(makeDevice(threads), params, ins, outs, accumulate);
 }
 
 /// |got - want| <= tolerance * (1 + |want|) for each element; names the worst.

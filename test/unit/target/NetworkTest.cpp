@@ -69,6 +69,14 @@ TEST(Network, ATargetPricesPiecesByItsNetwork) {
       1);
 }
 
+TEST(Network, NcclTakesMemoryForEachPeerOfANode) {
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_EQ(networkReservedBytes(1), 0);
+  EXPECT_EQ(networkReservedBytes(2), 768 * kMiB);
+  EXPECT_EQ(networkReservedBytes(8), 2304 * kMiB);
+  EXPECT_EQ(networkReservedBytes(64), networkReservedBytes(8));
+}
+
 TEST(Network, CardsHaveTheirLinks) {
   auto rates = [](const char *name) {
     std::vector<double> list;

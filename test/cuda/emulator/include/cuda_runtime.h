@@ -131,6 +131,7 @@ struct cudaDeviceProp {
   char name[256];
 };
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaDeviceGetPCIBusId(char *name, int length, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaMalloc(void **to, size_t bytes);
 cudaError_t cudaFree(void *p);
