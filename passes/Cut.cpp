@@ -260,7 +260,7 @@ private:
   void refuse(func::FuncOp forward, ArrayRef<NoBundle> refused) {
     InFlightDiagnostic diag =
         emitFault(forward.getLoc(), FailureKind::Unsupported)
-        << "has no heads or hidden columns that " << ranks.getValue()
+        << "the model has no heads or hidden columns that " << ranks.getValue()
         << " ranks could share";
     for (const NoBundle &each : refused.take_front(kShownReasons))
       diag.attachNote(each.product->getLoc())

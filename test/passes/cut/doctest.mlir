@@ -38,7 +38,7 @@
 //    STEP-NOT:   nn.sum_over
 //        STEP:   train.return
 
-// THREE: error: has no heads or hidden columns that 3 ranks could share
+// THREE: error: the model has no heads or hidden columns that 3 ranks could share
 // THREE: note: {{.*}}the sum of 'nn.matmul' stays whole: {{.*}} has 16 parts, which 3 ranks can't share equally
 //  ZERO: error: can't deal heads and columns to 0 ranks
 func.func @forward(

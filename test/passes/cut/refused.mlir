@@ -1,7 +1,7 @@
 // RUN: not tmc-opt %s -tmc-cut=ranks=2 --split-input-file 2>&1 | FileCheck %s
 
 // A norm over the hidden columns sees all of them.
-// CHECK: error: has no heads or hidden columns that 2 ranks could share
+// CHECK: error: the model has no heads or hidden columns that 2 ranks could share
 // CHECK: note: {{.*}}the sum of 'second' stays whole: norm can't be cut so
 func.func @forward(
     %x: tensor<8x4xf32> {train.role = #train.role<batch>, train.name = "x"},
@@ -19,7 +19,7 @@ func.func @forward(
 // -----
 
 // What else reads the columns returns them.
-// CHECK: error: has no heads
+// CHECK: error: the model has no heads
 // CHECK: note: {{.*}}the sum of 'first' stays whole: 'x' would be cut, and is no parameter
 // CHECK: note: {{.*}}the sum of 'second' stays whole: first is a result of the model
 func.func @forward(
@@ -37,7 +37,7 @@ func.func @forward(
 
 // One table can't be cut along its rows and along its columns: its other reader
 // would sum over them, too.
-// CHECK: error: has no heads
+// CHECK: error: the model has no heads
 // CHECK: note: {{.*}}the sum of 'second' stays whole: 'x' would be cut, and is no parameter
 func.func @forward(
     %x: tensor<8x16xf32> {train.role = #train.role<batch>, train.name = "x"},

@@ -20,14 +20,14 @@ struct NetworkCompiler : ::testing::Test {
 
   Expected<std::vector<std::string>> compile(const std::string &name) {
     return compileNetworks(
-        installation, name, directory / "scratch-",
+        installation, Backend::Cpu, name, directory / "scratch-",
         [&](const std::string &file) { return directory / file; });
   }
 };
 
 TEST_F(NetworkCompiler, WhatIsHereIsCompiledAndOpens) {
   for (const NetworkTool &tool :
-       findNetworks(installation, directory / "scratch-")) {
+       findNetworks(installation, Backend::Cpu, directory / "scratch-")) {
     EXPECT_EQ(tool.command.empty(), !tool.missing.empty());
     auto files = compile(tool.name);
     ASSERT_EQ(bool(files), tool.missing.empty());

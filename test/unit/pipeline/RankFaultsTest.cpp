@@ -63,7 +63,7 @@ Compiled compiled(const Case &each) {
   options.mesh.data = 2;
   options.mesh.tensor = each.tensor;
   options.shardLevel = each.level;
-  options.addsShards = each.addsShards;
+  options.sums = each.addsShards ? RankSums::Shards : RankSums::Whole;
   options.levers[kMicroBatches].count = each.microBatches;
   if (each.offloads)
     options.offload = OffloadSpec::all();
