@@ -297,15 +297,27 @@ TEST(Lowering, ChangesNoBit) {
   // compiled steps are trained with those (test/steps/run.py). No random graph
   // cuts q, k and v from one product, whose gradient is packed: compiled GPT-2s
   // are (test/golden), and the kernel's test compares bits. Ranks exchange
-  // pieces of 4,096 numbers at least (test/steps). No random graph has
+  // pieces of 4,096 numbers at least, and rows of tables of which they keep
+  // shards (test/steps). No random graph has
   // frozen parameters of 4,096 numbers: steps with those have the same bits
   // under all plans (test/steps).
-  const std::set<std::string> expanded = {
-      "train.adamw4bit",  "nn.exchange",        "nn.shard_of",
-      "nn.layer_norm",    "nn.layer_norm_grad", "nn.rms_norm",
-      "nn.rms_norm_grad", "nn.softmax",         "nn.softmax_grad",
-      "nn.gelu",          "nn.gelu_grad",       "nn.quantize_blocks",
-      "nn.dequantize",    "nn.matmul_codes",    "nn.packed_attention_grad"};
+  const std::set<std::string> expanded = {"train.adamw4bit",
+                                          "nn.exchange",
+                                          "nn.shard_of",
+                                          "nn.embedding_pieces",
+                                          "nn.embedding_grad_shard",
+                                          "nn.layer_norm",
+                                          "nn.layer_norm_grad",
+                                          "nn.rms_norm",
+                                          "nn.rms_norm_grad",
+                                          "nn.softmax",
+                                          "nn.softmax_grad",
+                                          "nn.gelu",
+                                          "nn.gelu_grad",
+                                          "nn.quantize_blocks",
+                                          "nn.dequantize",
+                                          "nn.matmul_codes",
+                                          "nn.packed_attention_grad"};
   for (RegisteredOperationName op : context->getRegisteredOperations())
     if (op.hasInterface<KernelOpInterface>() &&
         !expanded.count(op.getStringRef().str())) {

@@ -73,6 +73,7 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
   // (RanksTest.cpp).
   const std::set<std::string> later = {"nn.detach",
                                        "nn.fused",
+                                       "nn.spread",
                                        "nn.sum_over",
                                        "nn.exchange",
                                        "nn.shard_of",
