@@ -119,3 +119,11 @@ func.func @embedding_grad_shard_c4(%ids: tensor<2x3xi64>, %g: tensor<2x3x1000xf3
   %0 = nn.embedding_grad_shard %ids, %g acc(%a : tensor<5x1000xf32>) of tensor<5x1000xf32> over dp of 2 : tensor<2x3xi64>, tensor<2x3x1000xf32>
   return
 }
+
+// -----
+
+func.func @spread_c1(%x: tensor<4xf32>) {
+  // expected-error @below {{spreads over 0 ranks}}
+  %0 = nn.spread %x over tp of 0 : tensor<4xf32>
+  return
+}
